@@ -6,6 +6,7 @@ mod bootstrap;
 mod complexity;
 mod cuda;
 mod docs;
+mod golden;
 mod harness;
 mod layers;
 mod matrices;

@@ -1,0 +1,112 @@
+"""Changes the golden store and its report: change.py STORE REPORT.
+
+Each change is sealed again, as if it had been so from the start, and one line in the report's `expected` says what the
+second program must say about it.
+"""
+
+import hashlib
+import json
+import re
+import sys
+from pathlib import Path
+
+sys.dont_write_bytecode = True
+from recompute import raw
+
+store, report = map(Path, sys.argv[1:])
+expected = []
+
+
+def job(label):
+    [found] = sorted(store.glob(f"{label}-*"))[:1]
+    return found
+
+
+def evident(label, name, change):
+    """Changes a file of an attempt, and what the record says about its bytes."""
+    place = job(label)
+    path = place / "attempts/01" / name
+    text = path.read_text()
+    changed = change(text)
+    assert changed != text, f"{label}/{name} is as it was"
+    path.write_text(changed)
+    record = raw.unsealed(place / "record.json")
+    record.pop("seal")
+    record["evidence"][name] = {
+        "bytes": len(changed.encode()), "sha256": hashlib.sha256(changed.encode()).hexdigest(),
+    }
+    (place / "record.json").write_bytes(raw.sealed(record))
+
+
+def sealed(path, change):
+    value = raw.unsealed(path)
+    value.pop("seal")
+    change(value)
+    path.write_bytes(raw.sealed(value))
+
+
+def text_of(path, change):
+    text = path.read_text()
+    changed = change(text)
+    assert changed != text, f"{path} is as it was"
+    path.write_text(changed)
+
+
+def slower(text):
+    found = json.loads(text)
+    found["elapsed_s"] *= 1.001
+    return json.dumps(found)
+
+
+def slow_first(text):
+    header, first, *others = text.splitlines(keepends=True)
+    turn, seconds, *rest = first.split(",")
+    return "".join([header, ",".join([turn, str(9 * float(seconds)), *rest]), *others])
+
+
+def more_energy(text):
+    lines = [line.split(",") for line in text.splitlines()]
+    column = lines[0].index("cpu_energy_j")
+    for line in lines[1:]:
+        line[column] = str(1.01 * float(line[column]))
+    return "".join(",".join(line) + "\n" for line in lines)
+
+
+# Raw files.
+evident("beta_vgg11_fp32_bs64_run1", "measurement.json", slower)
+expected += ["window_s: `", "geometric_mean_ci_low_samples_per_s: `", "percent_of_peak: `", "ratio_high: `"]
+evident("alpha_vgg11_fp32_bs16_run1", "telemetry.csv", more_energy)
+expected.append("cpu_joules_per_sample: `")
+evident("gamma_alexnet_fp32_bs8_run2", "time.txt", lambda text: text.replace("page faults: 3", "page faults: 4"))
+expected.append("major_faults: `3`, but recomputed it is `4`")
+evident("beta_resnet18_fp32_bs64_ncu", "ncu.csv", lambda text: re.sub(r'"(\d)([\d,]+","0","0"\n)', r'"9\1\2', text))
+expected.append("dram_bytes_per_sample: `")
+evident("alpha_alexnet_fp32_bs8_run1", "iterations.csv", slow_first)
+expected += [
+    "marks_why: `none`, but recomputed it is `slow-first: ", "report.md does not say `3 runs marked slow-first but",
+]
+sealed(job("gamma_resnet18_fp32_bs64_run1") / "record.json", lambda record: record["observed"].update(host_busy_s=1e6))
+expected += ["in_statistics: `true`, but recomputed it is `false`", "foreign_processors: `"]
+sealed(store / ".plans/golden.json", lambda plan: plan["envs"]["alpha"].update(usd_per_hour=0.5))
+expected.append("usd_per_million_samples: `")
+text_of(store.parent / "peaks/nvidia-rtx-4090-laptop.yaml", lambda text: text.replace("576", "577"))
+expected.append("bandwidth_gb_per_s: `576`, but recomputed it is `577.0`")
+
+# The report.
+lines = (report / "summary.csv").read_text().splitlines()
+cells = ["new_column", *[1] * len(lines)]
+(report / "summary.csv").write_text("".join(f"{line},{cell}\n" for line, cell in zip(lines, cells)))
+expected.append("summary.csv:2 new_column: no formula tells `1`")
+text_of(report / "failures.csv", lambda text: "".join(text.splitlines(keepends=True)[:-1]))
+expected.append("failures.csv: 17 lines instead of 18")
+(report / "figures/new.csv").write_text("a,b\n1,2\n")
+expected.append("figures/new.csv: nothing is known of this table")
+first = next(line for line in (report / "report.md").read_text().splitlines() if line.startswith("- 364 of 384"))
+new = "- alexnet is the fastest.\n\n| what | how much |\n|---|---|\n| all | 1 |\n\n"
+text_of(report / "report.md", lambda text: text.replace(first, f"{new}{first}").replace(" ± 0.21 |", " ± 0.22 |", 1))
+expected += [
+    "report.md says `alexnet is the fastest.`", "nothing is known of the table ['what', 'how much']",
+    "± 0.22`, but recomputed it is `",
+]
+
+(report / "expected").write_text("".join(f"{line}\n" for line in expected))

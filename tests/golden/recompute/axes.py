@@ -1,0 +1,367 @@
+"""What each axis brings: two values compared config by config, as docs/statistics.md says."""
+
+from math import exp, log, sqrt
+from statistics import mean
+
+from . import maths
+from .circumstances import differences
+from .marks import Unknown, started
+from .raw import DEFAULTS, moment
+from .words import ratio_texts, counted, word
+
+MARGIN = -log(1 - 0.02)
+PAUSE, STRANGERS = 600, 1
+
+
+def blocks(runs):
+    """The block of each run: those of one repeat on one machine, right after each other."""
+    machines, found = {}, {}
+    for run in runs:
+        machines.setdefault((run.host["hostname"], run.host["boot_id"]), []).append(run)
+    number = 0
+    for machine in machines.values():
+        machine.sort(key=lambda run: (started(run), run.record["id"]))
+        open_blocks = {}
+        for place, run in enumerate(machine):
+            block = open_blocks.get(run.key["repeat"])
+            if not block or started(run) - block["end"] > PAUSE or place - block["place"] - 1 > STRANGERS:
+                number += 1
+                block = open_blocks[run.key["repeat"]] = {"number": number, "end": 0.0}
+            block["place"], block["end"] = place, max(block["end"], moment(run.record["ended_at"]))
+            found[run] = block["number"]
+    return found
+
+
+class Pair:
+    """A config on both sides."""
+
+    def __init__(self, name, rows):
+        self.name, self.rows = name, rows
+
+    def differences(self, of_block):
+        """The differences of logs by block."""
+        found = {}
+        for side, row in enumerate(self.rows):
+            for run in row.counting:
+                found.setdefault(of_block[run], [[], []])[side].append(log(run.rate))
+        return {block: mean(sides[1]) - mean(sides[0]) for block, sides in found.items() if all(sides)}
+
+
+def effects(study):
+    found = []
+    for axis in ["env", "precision", *study.varying]:
+        values = list(dict.fromkeys(v for v in (value(axis, row.key) for row in study.rows) if v is not None))
+        if len(values) > 1:
+            default = word(DEFAULTS[axis]) if axis in DEFAULTS else None
+            reference = values.pop(values.index(default) if default in values else 0)
+            found += [effect for other in values if (effect := Effect.of(study, axis, reference, other))]
+    return found
+
+
+def value(axis, key):
+    found = key[axis] if axis in ("env", "precision") else key["params"].get(axis)
+    return None if found is None else word(found)
+
+
+def rest(axis, key):
+    """What has to be equal on both sides."""
+    if axis == "env":
+        return key["model"], key["precision"], key["batch"]
+    params = {name: word(it) for name, it in sorted(key["params"].items()) if name != axis}
+    precision = None if axis == "precision" else key["precision"]
+    return key["env"], key["model"], key["batch"], precision, tuple(params.items())
+
+
+class Effect:
+    """A value of an axis against its reference."""
+
+    @staticmethod
+    def of(study, axis, reference, other):
+        sides = [[row for row in study.rows if value(axis, row.key) == it] for it in (reference, other)]
+        shared = {rest(axis, row.key) for row in sides[0]} & {rest(axis, row.key) for row in sides[1]}
+        if not shared:
+            return None
+        sides = [[row for row in side if rest(axis, row.key) in shared] for side in sides]
+        return Effect(axis, reference, other, sides)
+
+    def __init__(self, axis, reference, other, sides):
+        self.axis, self.reference, self.value = axis, reference, other
+        self._terms(sides)
+        self.pairs, self.apart = [], []
+        self._meet(sides)
+        runs = [run for pair in self.pairs for row in pair.rows for run in row.counting]
+        if any(run.rate is None for run in runs):
+            raise Unknown("a run that counts without a throughput")
+        self.blocks = blocks(runs)
+        self._compare()
+
+    def _terms(self, sides):
+        """What differs between the sides, and what else varies."""
+        declared = lambda key: {
+            "env": key["env"], "device": key["device"], "model": key["model"], "precision": key["precision"],
+            "batch": str(key["batch"]), "worker": " ".join(key["worker"]["command"]),
+            **{name: word(key["params"][name]) if name in key["params"] else "-" for name in self.names},
+        }
+        self.names = sorted({name for side in sides for row in side for name in row.key["params"]})
+        self.declared = declared
+        values = [{} , {}]
+        for side, found in zip(sides, values):
+            for row in side:
+                for name, it in declared(row.key).items():
+                    found.setdefault(name, set()).add(it)
+        self.differing = {name: (min(values[0][name]), min(values[1][name])) for name in sorted(values[0])
+                          if len(values[0][name]) == len(values[1][name]) == 1 and values[0][name] != values[1][name]}
+        self.matched = [name for name in sorted(values[0]) if len(values[0][name]) > 1 or len(values[1][name]) > 1]
+
+    def _name(self, key):
+        told = self.declared(key)
+        words = []
+        for name in ("env", "model", "precision", "batch"):
+            if name not in self.differing and (name != "env" or name in self.matched):
+                words.append(f"bs{told[name]}" if name == "batch" else told[name])
+        shown = ("env", "model", "precision", "batch", "device", "worker")
+        return " ".join(words + [f"{name}={told[name]}" for name in self.matched if name not in shown])
+
+    def _meet(self, sides):
+        configs = {}
+        for side, rows in enumerate(sides):
+            for row in rows:
+                common = tuple(self.declared(row.key)[name] for name in self.matched)
+                configs.setdefault(common, (self._name(row.key), [[], []]))[1][side].append(row)
+        for name, rows in configs.values():
+            reason = self._why_apart(rows)
+            counting = [[row for row in side if row.rates] for side in rows]
+            if reason:
+                self.apart.append((name, reason))
+            elif all(len(side) == 1 for side in counting):
+                self.pairs.append(Pair(name, [side[0] for side in counting]))
+            else:
+                self._several(name, counting)
+
+    def _several(self, name, counting):
+        """A config with several rows: those of one machine meet."""
+        for place, side in enumerate(counting):
+            hosts = [row.host for row in side]
+            if len(set(hosts)) < len(hosts) and set(hosts) & {row.host for row in counting[1 - place]}:
+                raise Unknown(f"{name}: several rows of one machine")
+        for row in counting[0]:
+            self._alone(name, row, counting[1], "only the first side has it")
+        for row in counting[1]:
+            self._alone(name, row, counting[0], "only the second side has it")
+
+    def _alone(self, name, row, others, reason):
+        if row.host in [other.host for other in others]:
+            raise Unknown(f"{name}: several rows meet on one machine")
+        self.apart.append((f"{name} on {row.host}", reason))
+
+    @staticmethod
+    def _why_apart(rows):
+        for side, own in enumerate(rows):
+            words = ["the first side", "the second side"]
+            if not own:
+                return f"only {words[1 - side]} has it"
+            if not any(row.rates for row in own):
+                return f"no run counts on {words[side]}: {'; '.join(sorted({row.reason for row in own}))}"
+        return None
+
+    def _compare(self):
+        told = []
+        for pair in self.pairs:
+            pair.told = None
+            differences = pair.differences(self.blocks)
+            sizes = [len(row.rates) for row in pair.rows]
+            pair.paired = len(differences) >= maths.NEEDS and 2 * len(differences) >= min(sizes)
+            if pair.paired:
+                pair.by, pair.own = f"{len(differences)} blocks", maths.Estimate.mean(list(differences.values()))
+                pair.n, pair.variance = len(differences), pair.own.error**2 * len(differences)
+            elif min(sizes) >= maths.NEEDS:
+                one, two = (maths.Estimate.mean([log(rate) for rate in row.rates]) for row in pair.rows)
+                pair.by, pair.own = f"{sizes[0]} and {sizes[1]} runs", two.less(one)
+                pair.n, pair.variance = min(sizes), one.error**2 * sizes[0] + two.error**2 * sizes[1]
+            else:
+                pair.reason = f"n too small ({min(sizes)} of at least {maths.NEEDS})"
+                continue
+            told.append(pair)
+        self._shrink([pair for pair in told if pair.paired])
+        equal = maths.holm([pair.own.p_equal() for pair in told])
+        beyond = maths.holm([pair.own.p_beyond(MARGIN) for pair in told])
+        for pair, p_equal, p_beyond in zip(told, equal, beyond):
+            low, high = pair.own.interval()
+            verdict = ("same" if p_beyond <= 0.05 else "cannot tell" if p_equal > 0.05 else
+                       "faster" if pair.own.value > 0 else "slower")
+            pair.told = {"ratio": exp(pair.own.value), "low": exp(low), "high": exp(high), "p_equal": p_equal,
+                         "p_beyond": p_beyond, "verdict": verdict}
+        self.told = told
+
+    @staticmethod
+    def _shrink(paired):
+        if sum(pair.own.freedom for pair in paired) < 20:
+            return
+        shrunk = maths.shrunk([(pair.variance, pair.own.freedom) for pair in paired])
+        for pair, (variance, freedom) in zip(paired, shrunk):
+            pair.variance = variance
+            pair.own = maths.Estimate(pair.own.value, sqrt(variance / pair.n), freedom)
+
+    def ratio(self):
+        """The geometric mean of the ratios with its interval; of one config, its own."""
+        if not self.told:
+            return None
+        if len(self.told) == 1:
+            only = self.told[0].told
+            return only["ratio"], only["low"], only["high"]
+        if all(pair.paired for pair in self.told):
+            found = over_blocks([list(pair.differences(self.blocks).items()) for pair in self.told])
+        else:
+            sides = [over_blocks([[(self.blocks[run], log(run.rate)) for run in pair.rows[side].counting]
+                                  for pair in self.told]) for side in (0, 1)]
+            found = sides[1].less(sides[0]) if all(sides) else None
+        if not found:
+            return None
+        low, high = found.interval()
+        return exp(found.value), exp(low), exp(high)
+
+    def verdicts(self, verdict):
+        return sum(pair.told["verdict"] == verdict for pair in self.told)
+
+    def would_decide(self, pair):
+        """How many repeats would decide in four of five cases, and what."""
+        if pair.told["verdict"] != "cannot tell":
+            return None, None
+        each = 1.0 if pair.paired else 2.0
+        lent = max(0.0, pair.own.freedom - each * (pair.n - 1))
+        error = 0.05 / len(self.told)
+
+        def least(distance, error, miss):
+            def decides(n):
+                freedom = each * (n - 1) + lent
+                reach = maths.student_quantile(error, freedom) + maths.student_quantile(miss, freedom)
+                return reach * sqrt(pair.variance / n) <= distance
+            if distance <= 0 or not decides(10000):
+                return None
+            below, enough = 1, 10000
+            while enough - below > 1:
+                middle = (below + enough) // 2
+                below, enough = (below, middle) if decides(middle) else (middle, enough)
+            return max(enough, maths.NEEDS)
+
+        seen = pair.own.value
+        found = [(least(abs(seen), error / 2, 0.2), "faster" if seen > 0 else "slower"),
+                 (least(MARGIN - abs(seen), error, 0.1), "same")]
+        found = [entry for entry in found if entry[0] is not None]
+        if not found:
+            return None, None
+        repeats, verdict = min(found, key=lambda entry: entry[0])
+        return max(repeats, pair.n + 1), verdict
+
+    def other_differences(self):
+        """What else differs between the sides: what is declared, then what was observed, in most configs first."""
+        declared = [f"{name} {one} / {two}" for name, (one, two) in self.differing.items()]
+        seen = {}
+        for pair in self.pairs:
+            for text in differences(*pair.rows):
+                if text not in declared:
+                    seen[text] = seen.get(text, 0) + 1
+        texts = declared + sorted(seen, key=lambda text: -seen[text])
+        return [text for text in texts if not text.startswith(f"{self.axis} ")]
+
+    def lines(self):
+        return [*self.pairs, *self.apart]
+
+    def text(self):
+        """The sentence of the report."""
+        what = f"`{self.axis}` {self.value} against {self.reference}"
+        if self.ratio():
+            ratio, low, high = ratio_texts(*self.ratio())
+            ratios = [pair.told["ratio"] for pair in self.told]
+            spread = f", from {min(ratios):.3f} to {max(ratios):.3f}" if len(ratios) > 1 else ""
+            return f"{what}: {ratio} × [{low}, {high}] the throughput over {counted(len(ratios), 'config')}{spread}."
+        reasons = {pair.reason for pair in self.pairs if not pair.told} | {reason for _, reason in self.apart}
+        why = (reasons.pop() if not self.told and len(reasons) == 1 else
+               "no config has enough runs of both" if not self.told else "its configs share too few blocks")
+        return f"{what}: nothing can be told, {why}."
+
+
+def over_blocks(rows):
+    """The mean of the means of rows, whose blocks are independent, and not the numbers of one block."""
+    sums = {}
+    for row in rows:
+        centre = mean(number for _, number in row)
+        for block, number in row:
+            sums[block] = sums.get(block, 0.0) + (number - centre) / (len(row) * len(rows))
+    n = len(sums)
+    if n < maths.NEEDS:
+        return None
+    variance = n / (n - 1) * sum(total**2 for total in sums.values())
+    return maths.Estimate(mean(mean(number for _, number in row) for row in rows), sqrt(variance), n - 1)
+
+
+EFFECTS = {
+    "axis": lambda it: it.axis,
+    "reference": lambda it: it.reference,
+    "value": lambda it: it.value,
+    "configs": lambda it: len(it.told),
+    "configs_apart": lambda it: len(it.lines()) - len(it.told),
+    "ratio": lambda it: it.ratio() and it.ratio()[0],
+    "ratio_low": lambda it: it.ratio() and it.ratio()[1],
+    "ratio_high": lambda it: it.ratio() and it.ratio()[2],
+    "least_ratio": lambda it: min((pair.told["ratio"] for pair in it.told), default=None),
+    "greatest_ratio": lambda it: max((pair.told["ratio"] for pair in it.told), default=None),
+    "configs_faster": lambda it: it.verdicts("faster"),
+    "configs_slower": lambda it: it.verdicts("slower"),
+    "configs_same": lambda it: it.verdicts("same"),
+    "configs_cannot_tell": lambda it: it.verdicts("cannot tell"),
+    "other_differences": lambda it: "; ".join(it.other_differences()) or "none",
+}
+
+
+def of_line(name):
+    return lambda effect, line: line.told[name] if isinstance(line, Pair) and line.told else None
+
+
+def of_side(place, what):
+    def side(effect, line):
+        if not isinstance(line, Pair):
+            return None
+        rates = line.rows[place].rates
+        return len(rates) if what == "n" else maths.geometric_mean(rates)
+    return side
+
+
+def would(effect, line):
+    return effect.would_decide(line) if isinstance(line, Pair) and line.told else (None, None)
+
+
+def reason(effect, line):
+    if isinstance(line, Pair):
+        return None if line.told else line.reason
+    return line[1]
+
+
+LINES = {
+    "axis": lambda effect, line: effect.axis,
+    "reference": lambda effect, line: effect.reference,
+    "value": lambda effect, line: effect.value,
+    "config": lambda effect, line: line.name if isinstance(line, Pair) else line[0],
+    "from_n": of_side(0, "n"),
+    "to_n": of_side(1, "n"),
+    "from_samples_per_s": of_side(0, "rate"),
+    "to_samples_per_s": of_side(1, "rate"),
+    "ratio": of_line("ratio"),
+    "ratio_low": of_line("low"),
+    "ratio_high": of_line("high"),
+    "compared_by": lambda effect, line: line.by if isinstance(line, Pair) and line.told else None,
+    "p_equal": of_line("p_equal"),
+    "p_beyond_margin": of_line("p_beyond"),
+    "verdict": of_line("verdict"),
+    "repeats_to_decide": lambda effect, line: would(effect, line)[0],
+    "would_be": lambda effect, line: would(effect, line)[1],
+    "reason": reason,
+}
+
+
+def effect(name, line):
+    return EFFECTS[name](line)
+
+
+def effect_line(name, line):
+    return LINES[name](*line)

@@ -1,0 +1,251 @@
+"""The five lines at the top of a page, and its tables of what was asked for and what came out, at a glance."""
+
+import re
+from statistics import median
+
+from . import maths
+from .bounds import class_of
+from .findings import bias_words, completeness, excluded
+from .marks import LEAVES_OUT
+from .raw import moment
+from .words import counted, ends, known_to, significant, word
+
+
+def distinct(words):
+    return list(dict.fromkeys(words))
+
+
+def few(words, most=5):
+    more = len(words) - most
+    return ", ".join(words[:most]) + (f" and {more} more" if more > 0 else "")
+
+
+def some_of(number, all_of, noun):
+    if number == all_of:
+        return f"the only {noun}" if number == 1 else f"all {number} {noun}s"
+    return f"{number} of {counted(all_of, noun)}"
+
+
+def capital(text):
+    return text[0].upper() + text[1:]
+
+
+def minute(text):
+    from datetime import datetime, timezone
+    return datetime.fromtimestamp(int(moment(text)), timezone.utc)
+
+
+def measured(study):
+    rows = study.rows
+    configs = sum(row.part[0] == 1 for row in rows)
+    batches = [str(batch) for batch in sorted({row.key["batch"] for row in rows})]
+    places = []
+    for env in distinct(row.key["env"] for row in rows):
+        its = distinct(place(row) for row in rows if row.key["env"] == env and row.runs)
+        places.append(f"{env}: {few(its)}" if its else env)
+    names = [few(distinct(row.key[name] for row in rows)) for name in ("model", "precision")]
+    yield f"{counted(configs, 'config')} of {names[0]} ({names[1]}; batch {few(batches)}), on {few(places)}."
+    runs = [job for job in study.jobs if job.is_timing and job.succeeded]
+    if not runs:
+        yield "No timing job has a result."
+        return
+    start = minute(min(run.record["started_at"] for run in runs))
+    end = minute(max(run.record["ended_at"] for run in runs))
+    until = "%H:%M" if start.date() == end.date() else "%Y-%m-%d %H:%M"
+    yield f"{counted(len(runs), 'run')} from {start:%Y-%m-%d %H:%M} to {end.strftime(until)} UTC."
+
+
+def place(row):
+    device = row.first.details.get("device_name")
+    return f"{device} of {row.host}" if device else row.host
+
+
+def distinction(row):
+    params = row.key["params"]
+    return "".join(f" {name}={word(params[name])}" for name in row.study.varying if name in params)
+
+
+def best(row):
+    """The fastest row of a network, as the answer tells it."""
+    scatter = interval_text(row) if row.interval else f"n = {len(row.rates)}"
+    rate = f"{known_to(row.median, row.interval)} {row.unit}/s ({scatter})"
+    return f"{row.key['model']} {rate} at batch {row.key['batch']}, {row.key['precision']}{distinction(row)}"
+
+
+def interval_text(row):
+    return ends(row.interval, row.interval) if row.interval[0] < row.interval[1] else "no scatter"
+
+
+def answer(study):
+    rows = [row for row in study.rows if row.rates]
+    envs = distinct(row.key["env"] for row in rows)
+    if not envs:
+        yield "There is none: no config has a throughput."
+        return
+    for env in envs[:4]:
+        clauses = []
+        models = distinct(row.key["model"] for row in rows if row.key["env"] == env)
+        for model in models[:4]:
+            its = [row for row in rows if row.key["env"] == env and row.key["model"] == model]
+            clauses.append(best(max(its, key=lambda row: row.median)))
+        more = f"; {len(models) - 4} more in the table" if len(models) > 4 else ""
+        where = f" on {env}" if len(envs) > 1 else ""
+        yield f"Highest median{where} (95 % interval): {'; '.join(clauses)}{more}."
+    if len(envs) > 4:
+        yield f"The table has {len(envs) - 4} more envs."
+    found = {}
+    for row in rows:
+        bound = class_of(row)[0]
+        if bound != "unknown":
+            found[bound] = found.get(bound, 0) + 1
+    if found:
+        clauses = [f"{bound} in {some_of(number, len(rows), 'row')}" for bound, number in sorted(found.items())]
+        yield f"What limits them: {'; '.join(clauses)}."
+
+
+def have(number, all_of):
+    return f"{some_of(number, all_of, 'row')} {'has' if number == 1 else 'have'}"
+
+
+def certainty(study):
+    rows = [row for row in study.rows if row.rates]
+    if not rows:
+        yield "Nothing can be told without a throughput."
+        return
+    half = lambda row: 50 * (row.interval[1] - row.interval[0]) / maths.geometric_mean(row.rates)
+    halves = [(half(row), row) for row in rows if row.interval]
+    wide, exact = [it for it in halves if it[0] != 0], [it for it in halves if it[0] == 0]
+    if wide:
+        most, widest = max(wide, key=lambda it: it[0])
+        if len(wide) == 1:
+            yield capital(f"{have(1, len(rows))} a 95 % interval: ± {significant(most, 2)} % ({widest.label}).")
+        else:
+            size, limit = both_up_to(median(it for it, _ in wide), most)
+            yield capital(f"{have(len(wide), len(rows))} a 95 % interval: ± {size} % in the median, ± {limit} % at "
+                          f"most "
+                          f"({widest.label}).")
+    if len(rows) > len(halves):
+        yield capital(f"{have(len(rows) - len(halves), len(rows))} too few runs for an interval (n < 3).")
+    if exact:
+        yield capital(f"{have(len(exact), len(rows))} runs of one and the same throughput.")
+
+
+def both_up_to(value, limit):
+    for decimals in range(1, 13):
+        texts = f"{value:.{decimals}f}", f"{limit:.{decimals}f}"
+        if float(texts[0]) <= float(texts[1]):
+            return texts
+    return texts
+
+
+def left_out(study):
+    runs = sum(len(row.runs) for row in study.rows)
+    out = sum(len(excluded(row)) for row in study.rows)
+    if not out:
+        yield "No run with a result is left out."
+        return
+    yield f"{out} of {counted(runs, 'run')} with a result, by their marks."
+    found = {}
+    for row in study.rows:
+        for run in excluded(row):
+            for name in {name for name, _ in study.marks[run] if name in LEAVES_OUT}:
+                found[name] = found.get(name, 0) + 1
+    yield f"Marks: {', '.join(f'{number} × {name}' for name, number in sorted(found.items()))}."
+    words = bias_words(study)
+    if words:
+        yield words
+
+
+def missing(study):
+    done = list(completeness(study))
+    number = len(study.jobs)
+    yield done[0] if done else "The only job has a result." if number == 1 else f"All {number} jobs have a result."
+    rows = [row for row in study.rows if row.rates]
+    found = {}
+    for row in rows:
+        bound, why = class_of(row)
+        if bound == "unknown":
+            why = "its place below its roofs shows nothing" if "% of the" in why else why
+            found[why] = found.get(why, 0) + 1
+    if found:
+        their = lambda why, number: why if number == 1 else why.replace("its ", "their ", 1)
+        reasons = sorted(found.items())
+        clauses = ([their(*reasons[0])] if len(reasons) == 1 else
+                   [f"of {number}, {their(why, number)}" for why, number in reasons])
+        yield f"What limits {some_of(sum(found.values()), len(rows), 'row')} is unknown: {'; '.join(clauses)}."
+
+
+LINES = {
+    "What was measured": measured,
+    "The answer": answer,
+    "How sure it is": certainty,
+    "What was left out": left_out,
+    "What is missing": missing,
+}
+
+
+# At a glance: a line per network and settings, a column per batch.
+
+
+class Glance:
+    def __init__(self, row):
+        self.key, self.settings, self.cells, self.limits = row.key, distinction(row), {}, set()
+        self.part = " ({} of {})".format(*row.part) if row.part[1] > 1 else ""
+
+
+def glances(study):
+    found = {}
+    for row in study.rows:
+        params = tuple((name, word(value)) for name, value in sorted(row.key["params"].items()))
+        line = (row.key["env"], row.key["model"], row.key["precision"], params, row.part[0])
+        glance = found.setdefault(line, Glance(row))
+        glance.cells[row.key["batch"]] = row
+        if row.rates:
+            glance.limits.add(class_of(row)[0])
+    return list(found.values())
+
+
+def glance_cell(row):
+    if row is None:
+        return "not planned"
+    if not row.rates:
+        return "no result"
+    scatter = interval_text(row) if row.interval else f"n = {len(row.rates)}"
+    return f"{known_to(row.median, row.interval)}{'*' if row.run_marks else ''} ({scatter})"
+
+
+def of_glance(name, glance):
+    batch = re.fullmatch(r"batch (\d+)", name)
+    if batch:
+        return glance_cell(glance.cells.get(int(batch[1])))
+    settings = f"{glance.settings}{glance.part}".strip()
+    return {
+        "model": lambda: glance.key["model"], "env": lambda: glance.key["env"],
+        "settings": lambda: f"{glance.key['precision']} {settings}".strip(),
+        "what limits it": lambda: ", ".join(sorted(glance.limits)),
+    }[name]()
+
+
+# What the matrix asks for.
+
+
+def design(study):
+    def line(env):
+        jobs = [job for job in study.jobs if job.is_timing and job.key["env"] == env]
+        listed = lambda name: few(distinct(job.key[name] for job in jobs))
+        sizes = [len(row.members) for row in study.rows if row.key["env"] == env and row.part[0] == 1]
+        repeats = str(max(sizes)) if min(sizes) == max(sizes) else f"{min(sizes)} to {max(sizes)}"
+        return {"env": env, "device": listed("device"), "models": listed("model"), "precisions": listed("precision"),
+                "batches": ", ".join(str(batch) for batch in sorted({job.key["batch"] for job in jobs})),
+                "configs": str(len(sizes)), "repeats": repeats, "jobs": str(len(jobs))}
+    return [line(env) for env in sorted({row.key["env"] for row in study.rows})]
+
+
+def shared_settings(study):
+    """The parameters that all timing jobs share, and the worker."""
+    jobs = [job for job in study.jobs if job.is_timing]
+    first = jobs[0].key["params"]
+    shared = lambda name: all(job.key["params"].get(name) == first[name] for job in jobs)
+    found = {name: word(value) for name, value in first.items() if shared(name)}
+    found["worker"] = "; ".join(sorted({" ".join(job.key["worker"]["command"]) for job in jobs}))
+    return found

@@ -1,0 +1,217 @@
+"""The CSV files beside the figures. How lines are spread over the files of a figure is its own affair: they are told by
+the columns that name them, and all files of a figure together must hold each line once."""
+
+from math import log2
+from statistics import median
+
+from . import axes, profiles, tables
+from .axes import blocks, started
+from .bounds import rooflines
+from .study import circumstances
+from .tables import listed, row_energy, summary, usd
+
+OF_ROW = ["env", "device", "model", "precision", "batch", "params", "part"]
+
+
+# Single runs.
+
+
+class Placed:
+    """A run with its place among those of its machine."""
+
+    def __init__(self, row, run, place=None, block=None):
+        self.row, self.run, self.place, self.block = row, run, place, block
+
+    @property
+    def change(self):
+        """How far it is from the median of its row, which is another number only if two runs count."""
+        if self.run.rate is None or len(self.row.rates) < 2:
+            return None
+        return 100 * (self.run.rate / self.row.median - 1)
+
+
+def placed(study):
+    """The runs with a result, by row."""
+    runs = [(row, run) for row in study.rows for run in row.runs]
+    timed = [run for _, run in runs if run.rate is not None]
+    of_block, places, numbers = blocks(timed), {}, {}
+    for run in sorted(timed, key=lambda run: (started(run), run.record["id"])):
+        machine = (run.host["hostname"], run.host["boot_id"])
+        known = numbers.setdefault(machine, {})
+        block = known.setdefault(of_block[run], len(known) + 1)
+        places.setdefault(machine, []).append(run)
+        places[run] = (len(places[machine]), block)
+    return [Placed(row, run, *places.get(run, ())) for row, run in runs]
+
+
+RUNS = {
+    "repeat": lambda line: line.run.key["repeat"],
+    "samples_per_s": lambda line: line.run.rate,
+    "in_statistics": lambda line: line.run in line.row.counting,
+    "started_at": lambda line: tables.time_text(line.run.record["started_at"]),
+    "place": lambda line: line.place,
+    "block": lambda line: line.block,
+    "change_percent": lambda line: line.change,
+    "marks": lambda line: listed(name for name, _ in line.row.study.marks[line.run]),
+}
+
+
+def of_run(name, line):
+    return RUNS[name](line) if name in RUNS else summary(name, line.row)
+
+
+# Batch scaling.
+
+
+class Step:
+    """A row on its curve."""
+
+    def __init__(self, row, first, before):
+        self.row, self.is_knee = row, False
+        self.gain = row.median / first.median
+        self.efficiency = 100 * self.gain * first.key["batch"] / row.key["batch"]
+        self.growth = None
+        if before:
+            doublings = log2(row.key["batch"] / before.key["batch"])
+            self.growth = 100 * ((row.median / before.median) ** (1 / doublings) - 1)
+
+
+def curves(study):
+    """The rows that differ in the batch alone. The knee is the least batch after which all growth is below 10 %."""
+    found = {}
+    for row in study.rows:
+        if row.rates:
+            params = tuple((name, str(value)) for name, value in sorted(row.key["params"].items()))
+            key = (row.key["env"], row.key["model"], row.key["precision"], params)
+            rest = circumstances(row.first).replace(f'"batch": {row.key["batch"]},', "")
+            found.setdefault((key, rest), []).append(row)
+    steps = []
+    for members in found.values():
+        members.sort(key=lambda row: row.key["batch"])
+        if len(members) > 1:
+            curve = [Step(row, members[0], before) for row, before in zip(members, [None, *members])]
+            flat = 0
+            while flat < len(curve) - 1 and curve[-1 - flat].growth < 10:
+                flat += 1
+            if flat:
+                curve[-1 - flat].is_knee = True
+            steps += curve
+    return steps
+
+
+STEPS = {
+    "gain_ratio": lambda line: line.gain,
+    "efficiency_percent": lambda line: line.efficiency,
+    "growth_percent": lambda line: line.growth,
+    "is_knee": lambda line: line.is_knee,
+}
+
+
+def of_step(name, line):
+    return STEPS[name](line) if name in STEPS else summary(name, line.row)
+
+
+# What a sample costs against how fast it is.
+
+
+class Offer:
+    def __init__(self, row, paid, price):
+        self.row, self.paid, self.price, self.is_on_front = row, paid, price, False
+
+    def beats(self, other):
+        ours, theirs = (self.row.median, -self.price), (other.row.median, -other.price)
+        return ours != theirs and ours[0] >= theirs[0] and ours[1] >= theirs[1]
+
+
+PRICES = {
+    "dollars": lambda row: usd(row, 1e6 / row.median),
+    "processor_energy": lambda row: row_energy(row, "cpu")[0],
+    "gpu_energy": lambda row: row_energy(row, "gpu")[0],
+}
+
+
+def offers(study):
+    """The rows of each network with a price. Dollars say nothing where all have one price of an hour."""
+    found = []
+    for paid, price in PRICES.items():
+        for model in {row.key["model"] for row in study.rows}:
+            rows = [row for row in study.rows if row.key["model"] == model and row.rates and price(row)]
+            hours = {row.env["usd_per_hour"] for row in rows}
+            if len(rows) > 1 and not (paid == "dollars" and len(hours) == 1):
+                its = [Offer(row, paid, price(row)) for row in rows]
+                for offer in its:
+                    offer.is_on_front = not any(other.beats(offer) for other in its)
+                found += its
+    return found
+
+
+OFFERS = {
+    "paid": lambda line: line.paid,
+    "usd_per_million_samples": lambda line: line.price if line.paid == "dollars" else None,
+    "joules_per_sample": lambda line: None if line.paid == "dollars" else line.price,
+    "is_on_front": lambda line: line.is_on_front,
+}
+
+
+def of_offer(name, line):
+    return OFFERS[name](line) if name in OFFERS else summary(name, line.row)
+
+
+# Single iterations, of which windows have at most sixty parts.
+
+
+class Part:
+    def __init__(self, row, run, first, seconds):
+        self.row, self.run, self.first, self.seconds = row, run, first, seconds
+
+
+def parts(study):
+    found = []
+    for row in study.rows:
+        for run in row.runs:
+            seconds = run.elapsed if run.rate is not None else None
+            number = min(len(seconds or []), 60)
+            for place in range(number):
+                start, end = place * len(seconds) // number, (place + 1) * len(seconds) // number
+                found.append(Part(row, run, start + 1, seconds[start:end]))
+    return found
+
+
+PARTS = {
+    "repeat": RUNS["repeat"],
+    "in_statistics": RUNS["in_statistics"],
+    "marks": RUNS["marks"],
+    "first_iteration": lambda line: line.first,
+    "last_iteration": lambda line: line.first + len(line.seconds) - 1,
+    "least_s": lambda line: min(line.seconds),
+    "median_s": lambda line: median(line.seconds),
+    "greatest_s": lambda line: max(line.seconds),
+}
+
+
+def of_part(name, line):
+    return PARTS[name](line) if name in PARTS else summary(name, line.row)
+
+
+def known(study):
+    """Each figure by the beginning of its files, whether it must be there, its lines, and how to compute a cell."""
+    runs = placed(study)
+    apart = [line for line in runs if len(line.row.rates) > 1 and any(run.rate is not None for run in line.row.runs)]
+    points = [line for lines in rooflines(study.rows).values() for line in lines]
+    named = [(effect, line) for effect in axes.effects(study) if effect.told for line in effect.lines()]
+    counted = [line for row in study.rows for line in profiles.kernel_lines(row)]
+    placed_kernels = [line for line in counted if any(profiles.kernel_place(line[0], it[2])
+                                                      for it in profiles.kernel_lines(line[0]))]
+    timed = [line for line in runs if line.run.rate is not None]
+    return [
+        ("throughput_", True, runs, of_run, [*OF_ROW, "repeat"]),
+        ("roofline_", True, points, tables.roofline_points, [*OF_ROW, "bytes_source"]),
+        ("rooflines_", False, points, tables.roofline_points, [*OF_ROW, "bytes_source"]),
+        ("kernels_", True, placed_kernels, tables.kernels, [*OF_ROW, "rank"]),
+        ("axes_", True, named, axes.effect_line, ["axis", "value", "config", "reason"]),
+        ("scaling_", False, curves(study), of_step, OF_ROW),
+        ("scatter_", False, apart, of_run, [*OF_ROW, "repeat"]),
+        ("order_", False, timed, of_run, [*OF_ROW, "repeat"]),
+        ("tradeoff_", False, offers(study), of_offer, [*OF_ROW, "paid"]),
+        ("iterations_", False, parts(study), of_part, [*OF_ROW, "repeat", "first_iteration"]),
+    ]
