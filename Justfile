@@ -212,6 +212,11 @@ bench-overhead *JOBS:
     cargo build --release --locked --bin orchestrate --bin fake-worker
     python3 -B bench/overhead {{ orchestrate }} target/release/fake-worker {{ JOBS }}
 
+# Measures how long `aggregate` and `report` take for 10,000 records, without the store's cache and with it.
+bench-report *ARGS:
+    cargo build --release --locked --bin orchestrate
+    python3 -B bench/report.py {{ orchestrate }} "${CARGO_TARGET_DIR:-target}/bench-report" {{ ARGS }}
+
 # Compares what orchestrate adds to a job on Slurm with what Slurm itself takes. Installs Slurm, if root runs it.
 bench-slurm *ARGS:
     cargo build --release --locked --bin orchestrate --bin fake-worker
