@@ -47,6 +47,25 @@ test-python:
     fi
     "$python" -B -m unittest discover -s python/tests
 
+# Looks at the page in a headless Chromium: its rules, sizes, keyboard and paper. Fetches axe-core and playwright-core.
+test-page:
+    #!/usr/bin/env bash
+    set -euo pipefail
+    missing() {
+        echo "test-page: $1 is not installed, so the page is not tested; on Debian: apt install $2" >&2
+        exit 1
+    }
+    browser=$(command -v chromium || command -v chromium-browser || command -v google-chrome) || missing Chromium chromium
+    node=$(command -v node) && command -v npm >/dev/null || missing "Node.js with npm" "nodejs npm"
+    "$node" -e 'process.exit(process.versions.node.split(".")[0] < 20)' || missing "Node.js 20 or later" nodejs
+    command -v pdftotext >/dev/null || missing pdftotext poppler-utils
+    cargo build --locked --bin orchestrate
+    place=${CARGO_TARGET_DIR:-target}/page
+    mkdir -p "$place"
+    npm install --prefix "$place" --no-package-lock --no-audit --no-fund --silent axe-core@4.14.1 playwright-core@1.65.1
+    python3 -B tests/page/store.py "${CARGO_TARGET_DIR:-target}/debug/orchestrate" "$place/store"
+    "$node" tests/page/check.mjs "$place" "$browser" "$place/seen" "$place"/store/report/{large,small}/report.html
+
 # Runs the worker's tests with the kernels that older x86-64 processors get, on one thread and on two.
 test-isa:
     #!/usr/bin/env bash

@@ -2,6 +2,7 @@
 
 use super::axes::{self, Effect};
 use super::bound::{self, Class};
+use super::brief::{BriefLine, Known, brief};
 use super::findings::{self, Finding};
 use super::group::{self, Row};
 use super::marks;
@@ -25,6 +26,8 @@ pub struct Analysis<'a> {
     pub classes: Vec<Class>,
     /// What each axis brings.
     pub axes: Vec<Effect>,
+    /// The five lines that sum it up.
+    pub brief: Vec<BriefLine>,
     /// The findings, as sentences.
     pub findings: Vec<Finding>,
     /// The names of the parameters that differ between configs.
@@ -52,9 +55,10 @@ pub fn analyse(study: &Study) -> Analysis<'_> {
     let rooflines = roofline::rooflines(&rows, &obstacles);
     let classes = roofline::classes(&rows, obstacles, &rooflines);
     let findings = findings::findings(&runs, &rows, &rooflines, &classes, &study.thresholds, &study.noise);
+    let brief = brief(Known { runs: &runs, rows: &rows, classes: &classes, findings: &findings });
     let axes = axes::effects(&rows, &varying);
     let own = Own::of(&runs);
-    Analysis { runs, rows, rooflines, classes, axes, findings, varying, own }
+    Analysis { runs, rows, rooflines, classes, axes, brief, findings, varying, own }
 }
 
 /// Derives which runs of `study` count, and what they come to.

@@ -16,6 +16,7 @@
 //! | [`blocks`] | which runs were made together |
 //! | [`bound`] | what limits a row: the host, memory that spilled, or a roof |
 //! | [`history`] | how fast each config was in each version |
+//! | [`brief`] | the five lines at the top of a report |
 //! | [`group`] | rows: the runs of a config that can be pooled, with their statistics |
 //! | [`calibration`] | how much the runs of a machine scatter when nothing differs |
 //! | [`compare`] | two sides of each config compared: ratios and verdicts, with known rates of error |
@@ -44,6 +45,7 @@ pub mod axes;
 pub mod block_shift;
 pub mod blocks;
 pub mod bound;
+pub mod brief;
 pub mod calibration;
 mod cell_type;
 mod circumstances;

@@ -54,6 +54,7 @@ mod remedy;
 mod report;
 mod resume;
 mod run;
+mod run_links;
 mod run_task;
 mod runtime;
 mod schema;

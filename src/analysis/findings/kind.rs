@@ -117,4 +117,40 @@ impl FindingKind {
             | FindingKind::AboveRoof => Topic::Roof,
         }
     }
+
+    /// Whether it says what a report cannot tell, or on what weak ground.
+    pub fn is_limitation(self) -> bool {
+        match self {
+            FindingKind::MissingResults
+            | FindingKind::SettingsDiffer
+            | FindingKind::MixedSettings
+            | FindingKind::MixedUnits
+            | FindingKind::NotConfirmed
+            | FindingKind::StrayProfile
+            | FindingKind::DisturbedProfile
+            | FindingKind::LoadUnknown
+            | FindingKind::UnreadableImages
+            | FindingKind::MissingCost
+            | FindingKind::MissingPeaks
+            | FindingKind::MissingCeiling
+            | FindingKind::OtherThreads
+            | FindingKind::LentPeaks
+            | FindingKind::DoubtfulPeaks => true,
+            FindingKind::NotPooled
+            | FindingKind::PooledDifferences
+            | FindingKind::LeftOut
+            | FindingKind::Included
+            | FindingKind::ExclusionBias
+            | FindingKind::Scatter
+            | FindingKind::Resolution
+            | FindingKind::MarkedButCounted
+            | FindingKind::DataWait
+            | FindingKind::DataGap
+            | FindingKind::ShiftedBlock
+            | FindingKind::Bound
+            | FindingKind::ExecutedFlops
+            | FindingKind::ReportedFlops
+            | FindingKind::AboveRoof => false,
+        }
+    }
 }

@@ -11,9 +11,12 @@ fn block(text: &str) -> String {
     format!("<ul>\n{items}</ul>\n")
 }
 
-/// `text` with code between backticks, as HTML.
+/// `text` with code between backticks, as HTML. A backtick without a partner is one.
 pub(super) fn inline(text: &str) -> String {
-    let escaped = text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
+    let escaped = text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;");
+    if !escaped.matches('`').count().is_multiple_of(2) {
+        return escaped;
+    }
     let parts = escaped.split('`').enumerate();
     parts
         .map(|(index, part)| if index % 2 == 1 { format!("<code>{part}</code>") } else { part.to_owned() })
@@ -30,5 +33,6 @@ mod tests {
         let expected = "<p>One\n<code>a &lt; b</code> &amp; two.</p>\n<ul>\n<li>First,\n  on two lines.</li>\n\
                         <li>Second.</li>\n</ul>\n<p>Last.</p>\n";
         assert_eq!(html(text), expected);
+        assert_eq!(inline("a ` b `c`"), "a ` b `c`");
     }
 }

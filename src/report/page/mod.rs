@@ -3,7 +3,10 @@
 mod audit;
 mod ceilings;
 mod complexity;
+mod design;
 mod facts;
+mod glance;
+mod links;
 mod markup;
 mod price;
 mod profiles;
@@ -18,18 +21,26 @@ use serde::Serialize;
 use self::audit::{Audit, exclusion_audit};
 use self::ceilings::{CeilingRow, ceilings};
 use self::complexity::{ComplexityRow, complexity};
+use self::design::{DesignRow, design, settings};
 use self::facts::{Fact, Section, envs, fact, hosts, overview, provenance};
+use self::glance::{Glance, glances};
 use self::price::{PriceRow, prices};
 use self::profiles::{Profiles, profiles};
-use self::results::{FailureRow, LeftOut, MetricRow, ResultRow, failure, left_out, metrics, not_run, result};
+use self::results::{
+    FailureRow, LeftOut, MetricRow, ResultRow, failure, left_out, metrics, not_run, results,
+};
 use super::figure::{Drawing, Drawn};
 use super::figures::AXES;
 use crate::analysis::axes::Effect;
+use crate::analysis::brief::BriefLine;
+use crate::analysis::findings::FindingKind;
 use crate::analysis::group::unit;
 use crate::analysis::table::CSV_FILES;
 use crate::analysis::{Analysis, Study};
 use crate::clean::{clean_text, markdown_text};
 use crate::record::Record;
+
+pub use self::links::RunLinks;
 
 /// A template cannot be rendered.
 #[derive(Debug, thiserror::Error)]
@@ -45,7 +56,14 @@ pub struct PageError {
 pub(super) struct Page {
     matrix: String,
     description: Option<String>,
+    /// The five lines that sum it up: what each tells, and its sentences.
+    brief: Vec<Fact>,
+    /// The throughputs by batch.
+    glances: Vec<Glance>,
     overview: Vec<Fact>,
+    design: Vec<DesignRow>,
+    /// The parameters that all jobs share.
+    settings: Vec<Fact>,
     hosts: Vec<Section>,
     envs: Vec<Section>,
     varying: Vec<String>,
@@ -63,7 +81,12 @@ pub(super) struct Page {
     audit: Option<Audit>,
     failures: Vec<FailureRow>,
     not_run: Vec<Fact>,
+    /// All findings.
     findings: Vec<String>,
+    /// Those that say what was found.
+    observations: Vec<String>,
+    /// Those that say what cannot be told, or on what weak ground.
+    limitations: Vec<String>,
     figures: Vec<FigureSection>,
     ceilings: Vec<CeilingRow>,
     metrics: Vec<MetricRow>,
@@ -79,6 +102,8 @@ pub(super) struct Page {
 /// A figure of the table, drawn or not.
 #[derive(Debug, Serialize)]
 struct FigureSection {
+    /// The section that it stands in.
+    section: &'static str,
     heading: &'static str,
     explanation: &'static str,
     needs: &'static str,
@@ -110,7 +135,10 @@ pub(super) fn render(name: &str, text: &str, page: &Page) -> Result<String, Page
     // Templates of earlier versions name it. Every value is escaped anyway.
     environment.add_filter("cell", |value: Value| value);
     environment.add_filter("html", |text: &str| Value::from_safe_string(markup::html(text)));
-    environment.add_filter("inline_html", |text: &str| Value::from_safe_string(markup::inline(text)));
+    // Findings have words of other programs.
+    environment.add_filter("inline_html", |text: &str| {
+        Value::from_safe_string(markup::inline(&clean_text(text)))
+    });
     environment.add_template(name, text).map_err(wrong)?;
     let template = environment.get_template(name).map_err(wrong)?;
     template.render(minijinja::value::Serde(page)).map_err(wrong)
@@ -131,28 +159,34 @@ fn write_value(out: &mut Output<'_>, state: &mut State<'_, '_>, value: &Value) -
 }
 
 /// Collects what the pages say about `analysis`.
-pub(super) fn page(study: &Study, analysis: &Analysis<'_>, figures: &[Drawn]) -> Page {
+pub(super) fn page(study: &Study, analysis: &Analysis<'_>, figures: &[Drawn], links: &RunLinks) -> Page {
     let records: Vec<&Record> = analysis.runs.iter().filter_map(|run| run.cell.record()).collect();
     let name = &study.matrix.name;
     let include_marked = if study.include_marked { " --include-marked" } else { "" };
     Page {
         matrix: name.to_string(),
         description: study.description.clone(),
+        brief: analysis.brief.iter().map(brief_line).collect(),
+        glances: glances(analysis),
         overview: overview(study, analysis, &records),
+        design: design(analysis),
+        settings: settings(analysis),
         hosts: hosts(&records),
         envs: envs(analysis),
         varying: analysis.varying.clone(),
         axes: analysis.axes.iter().map(Effect::text).collect(),
         axes_figure: figures.iter().find(|drawn| is_of_axes(drawn)).map(figure_section),
-        results: analysis.rows.iter().map(|row| result(row, &analysis.varying)).collect(),
+        results: results(analysis, links),
         unit: unit(&analysis.rows).to_string(),
         convention: complexity::convention_text(analysis, study.convention),
         leaves_out_work: study.convention.leaves_out_work(),
-        left_out: analysis.runs.iter().filter_map(|run| left_out(run, &analysis.varying)).collect(),
+        left_out: analysis.runs.iter().filter_map(|run| left_out(run, &analysis.varying, links)).collect(),
         audit: exclusion_audit(analysis),
-        failures: analysis.runs.iter().filter_map(failure).collect(),
+        failures: analysis.runs.iter().filter_map(|run| failure(run, links)).collect(),
         not_run: not_run(analysis),
-        findings: analysis.findings.iter().map(|finding| finding.text.clone()).collect(),
+        findings: findings(analysis, |_| true),
+        observations: findings(analysis, |kind| !kind.is_limitation()),
+        limitations: findings(analysis, FindingKind::is_limitation),
         figures: figures.iter().filter(|drawn| !is_of_axes(drawn)).map(figure_section).collect(),
         ceilings: ceilings(analysis),
         metrics: metrics(analysis),
@@ -168,6 +202,16 @@ pub(super) fn page(study: &Study, analysis: &Analysis<'_>, figures: &[Drawn]) ->
     }
 }
 
+fn brief_line(line: &BriefLine) -> Fact {
+    fact(line.question.heading(), line.sentences.join(" "))
+}
+
+/// The findings of the kinds that `is_wanted` names.
+fn findings(analysis: &Analysis<'_>, is_wanted: fn(FindingKind) -> bool) -> Vec<String> {
+    let wanted = analysis.findings.iter().filter(|finding| is_wanted(finding.kind));
+    wanted.map(|finding| finding.text.clone()).collect()
+}
+
 /// The figure of the axes stands at the top, beside their sentences.
 fn is_of_axes((figure, _): &Drawn) -> bool {
     figure.name == AXES.name
@@ -180,9 +224,19 @@ fn figure_section((figure, drawings): &Drawn) -> FigureSection {
         svg: drawing.svg.clone(),
     };
     FigureSection {
+        section: section_of(figure.name),
         heading: figure.heading,
         explanation: figure.explanation,
         needs: figure.needs,
         drawings: drawings.iter().map(view).collect(),
+    }
+}
+
+/// The section of the pages in which the figure called `name` stands.
+fn section_of(name: &str) -> &'static str {
+    match name {
+        "roofline" | "rooflines" | "kernels" => "roofline",
+        "throughput" | "scaling" | "scatter" | "order" | "iterations" => "measurement",
+        _ => "analysis",
     }
 }

@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use super::facts::{Fact, fact};
+use super::glance::anchor;
+use super::links::RunLinks;
 use crate::analysis::group::{Row, Statistics};
 use crate::analysis::own::{Metric, Summary};
 use crate::analysis::peaks::Range;
@@ -25,7 +27,25 @@ pub(super) struct ResultRow {
     /// `None` if there is no throughput; `reason` says why.
     numbers: Option<Numbers>,
     reason: String,
+    /// What limits it; `unknown` if nothing shows it.
+    limit: String,
     marks: String,
+    /// The label of the row, for tables without the columns above.
+    label: String,
+    /// Its place on the page.
+    anchor: String,
+    /// Its runs with a result.
+    runs: Vec<RunLink>,
+}
+
+/// A run of a row.
+#[derive(Debug, Serialize)]
+struct RunLink {
+    repeat: u32,
+    /// Where its files are, if the page can link them.
+    files: Option<String>,
+    /// Whether it is in the statistics.
+    counts: bool,
 }
 
 #[derive(Debug, Serialize)]
@@ -56,6 +76,8 @@ pub(super) struct MetricRow {
 #[derive(Debug, Serialize)]
 pub(super) struct LeftOut {
     label: String,
+    /// Where its files are, if the page can link them.
+    files: Option<String>,
     samples_per_s: String,
     why: String,
 }
@@ -63,12 +85,31 @@ pub(super) struct LeftOut {
 #[derive(Debug, Serialize)]
 pub(super) struct FailureRow {
     job: String,
+    /// Where its files are, if the page can link them.
+    files: Option<String>,
     outcome: String,
     reason: String,
     attempts: u32,
 }
 
-pub(super) fn result(row: &Row<'_>, varying: &[String]) -> ResultRow {
+/// One line per row.
+pub(super) fn results(analysis: &Analysis<'_>, links: &RunLinks) -> Vec<ResultRow> {
+    let rows = analysis.rows.iter().zip(&analysis.classes).enumerate();
+    rows.map(|(index, (row, class))| ResultRow {
+        anchor: anchor(index),
+        limit: class.bound().to_string(),
+        runs: row.runs.iter().map(|run| run_link(run, links)).collect(),
+        ..result(row, &analysis.varying)
+    })
+    .collect()
+}
+
+fn run_link(run: &Run<'_>, links: &RunLinks) -> RunLink {
+    let job = &run.cell.job;
+    RunLink { repeat: job.key().repeat, files: links.of(job), counts: run.counts() }
+}
+
+fn result(row: &Row<'_>, varying: &[String]) -> ResultRow {
     let key = &row.config;
     let value = |name: &String| key.param(name).map_or(NOT_KNOWN.to_owned(), |value| value.to_string());
     ResultRow {
@@ -80,7 +121,11 @@ pub(super) fn result(row: &Row<'_>, varying: &[String]) -> ResultRow {
         part: (row.part.1 > 1).then(|| format!("{} of {}", row.part.0, row.part.1)),
         numbers: row.statistics.as_ref().ok().map(|statistics| numbers(row, statistics)),
         reason: row.statistics.as_ref().err().cloned().unwrap_or_default(),
+        limit: String::new(),
         marks: marks_cell(row),
+        label: row.label(),
+        anchor: String::new(),
+        runs: Vec::new(),
     }
 }
 
@@ -143,22 +188,24 @@ fn marks_cell(row: &Row<'_>) -> String {
     if counts.is_empty() { names.join(", ") } else { format!("{} ({})", names.join(", "), counts.join(", ")) }
 }
 
-pub(super) fn left_out(run: &Run<'_>, varying: &[String]) -> Option<LeftOut> {
+pub(super) fn left_out(run: &Run<'_>, varying: &[String], links: &RunLinks) -> Option<LeftOut> {
     run.cell.success()?;
     if run.counts() || !run.cell.is_timing() {
         return None;
     }
     let reasons: Vec<String> = run.left_out_by().map(ToString::to_string).collect();
     Some(LeftOut {
+        files: links.of(&run.cell.job),
         label: format!("{}{}", run.cell.job.label(), distinction(run.cell.job.key(), varying)),
         samples_per_s: run.samples_per_s().map_or(NOT_KNOWN.to_owned(), |rate| significant(rate, 4)),
         why: reasons.join("; "),
     })
 }
 
-pub(super) fn failure(run: &Run<'_>) -> Option<FailureRow> {
+pub(super) fn failure(run: &Run<'_>, links: &RunLinks) -> Option<FailureRow> {
     let record = run.cell.record().filter(|_| run.cell.is_failure())?;
     Some(FailureRow {
+        files: links.of(&run.cell.job),
         job: run.cell.job.dir_name(),
         outcome: record.outcome.kind().to_owned(),
         reason: run.cell.reason()?,

@@ -1,0 +1,92 @@
+//! Which runs marks leave out, which jobs have no result, and what nothing shows.
+
+use std::collections::BTreeMap;
+
+use super::known::{Known, some_of};
+use crate::analysis::audit::{Audited, audit, bias};
+use crate::analysis::bound::{Bound, Class};
+use crate::analysis::findings::FindingKind;
+use crate::analysis::group::Row;
+use crate::text::count_text;
+
+/// Which runs marks leave out, and what that does.
+pub(super) fn left_out(known: Known<'_, '_>) -> Vec<String> {
+    let rows = known.rows;
+    let runs: usize = rows.iter().map(|row| row.runs.len()).sum();
+    let out: usize = rows.iter().map(Row::left_out).sum();
+    let included: usize = rows.iter().map(Row::included).sum();
+    let audited = audit(rows);
+    let replaced: usize = audited.iter().map(|line| line.replaced).sum();
+    let mut told = vec![match out {
+        0 => "No run with a result is left out.".to_owned(),
+        _ => format!("{out} of {} with a result, by their marks.", count_text(runs, "run")),
+    }];
+    if included > 0 {
+        told.push(format!("{} in spite of marks (--include-marked).", counts(included)));
+    }
+    if replaced > 0 {
+        told.push(format!("{} replaced for marks.", earlier(replaced)));
+    }
+    if out + included + replaced > 0 {
+        told.push(format!("Marks: {}.", marks(&audited)));
+        told.extend(bias(&audited).map(|bias| bias.words()));
+    }
+    told
+}
+
+fn counts(runs: usize) -> String {
+    if runs == 1 { "1 run counts".to_owned() } else { format!("{runs} runs count") }
+}
+
+fn earlier(results: usize) -> String {
+    if results == 1 { "1 earlier result was".to_owned() } else { format!("{results} earlier results were") }
+}
+
+/// `2 × contended, 1 × throttled`
+fn marks(audited: &[Audited<'_>]) -> String {
+    let mut by_mark: BTreeMap<&str, usize> = BTreeMap::new();
+    for (mark, number) in audited.iter().flat_map(|line| &line.by_mark) {
+        *by_mark.entry(mark).or_default() += number;
+    }
+    let texts = by_mark.iter().map(|(mark, number)| format!("{number} × {mark}"));
+    texts.collect::<Vec<_>>().join(", ")
+}
+
+/// Which jobs have no result, and of which rows nothing shows what limits them.
+pub(super) fn missing(known: Known<'_, '_>) -> Vec<String> {
+    let undone = known.findings.iter().find(|finding| finding.kind == FindingKind::MissingResults);
+    let jobs = undone
+        .map_or_else(|| format!("{} a result.", all_have(known.runs.len())), |finding| finding.text.clone());
+    let mut told = vec![jobs];
+    told.extend(unknown_limits(known));
+    told
+}
+
+fn all_have(jobs: usize) -> String {
+    if jobs == 1 { "The only job has".to_owned() } else { format!("All {jobs} jobs have") }
+}
+
+/// `What limits all 7 rows is unknown: their bytes were not counted.`; `None` if it is known of all.
+fn unknown_limits(known: Known<'_, '_>) -> Option<String> {
+    let all = known.results().count();
+    let mut by_reason: BTreeMap<String, usize> = BTreeMap::new();
+    for (_, class) in known.results().filter(|(_, class)| class.bound() == Bound::Unknown) {
+        *by_reason.entry(reason(class)).or_default() += 1;
+    }
+    let unknown: usize = by_reason.values().sum();
+    let their = |reason: &String, rows: usize| {
+        if rows == 1 { reason.clone() } else { reason.replacen("its ", "their ", 1) }
+    };
+    let clauses: Vec<String> = match by_reason.iter().collect::<Vec<_>>()[..] {
+        [] => return None,
+        [(reason, number)] => vec![their(reason, *number)],
+        ref reasons => reasons.iter().map(|(why, n)| format!("of {n}, {}", their(why, **n))).collect(),
+    };
+    Some(format!("What limits {} is unknown: {}.", some_of(unknown, all, "row"), clauses.join("; ")))
+}
+
+/// Why nothing shows what limits a row. The places of counted points differ, and the findings tell them.
+fn reason(class: &Class) -> String {
+    let why = class.why();
+    if why.claims.is_empty() { why.text } else { "its place below its roofs shows nothing".to_owned() }
+}

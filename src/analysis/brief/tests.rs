@@ -1,0 +1,172 @@
+//! The five lines, against what is counted here anew, over random tables and a few of our own.
+
+use std::collections::BTreeMap;
+
+use strum::IntoEnumIterator;
+
+use super::Question;
+use crate::analysis::bound::Bound;
+use crate::analysis::fixture::{StudyBuilder, key, study_with_peaks};
+use crate::analysis::group::Row;
+use crate::analysis::printed::Throughput;
+use crate::analysis::{Analysis, Study, analyse, random_table};
+
+const TABLES: u64 = 300;
+
+fn line(analysis: &Analysis<'_>, question: Question) -> String {
+    let line = analysis.brief.iter().find(|line| line.question == question).unwrap();
+    line.sentences.join(" ")
+}
+
+fn lines(study: &Study) -> [String; 5] {
+    let analysis = analyse(study);
+    let questions: Vec<Question> = Question::iter().collect();
+    [0, 1, 2, 3, 4].map(|index| line(&analysis, questions[index]))
+}
+
+/// The predicates of the sentences: the words that say it, and whether it is so.
+fn predicates(analysis: &Analysis<'_>) -> Vec<(Question, &'static str, bool)> {
+    let timing = || analysis.runs.iter().filter(|run| run.cell.is_timing() && run.cell.success().is_some());
+    let results: Vec<(&Row<'_>, Bound)> = analysis
+        .rows
+        .iter()
+        .zip(&analysis.classes)
+        .filter(|(row, _)| row.statistics.is_ok())
+        .map(|(row, class)| (row, class.bound()))
+        .collect();
+    let unknown = results.iter().filter(|(_, bound)| *bound == Bound::Unknown).count();
+    let n = |row: &Row<'_>| row.statistics.as_ref().unwrap().n;
+    let scatters = |row: &Row<'_>| {
+        let statistics = row.statistics.as_ref().unwrap();
+        n(row) > 2 && statistics.interval.unwrap().low < statistics.interval.unwrap().high
+    };
+    let same = |row: &Row<'_>| n(row) > 2 && !scatters(row);
+    let any = |is: &dyn Fn(&Row<'_>) -> bool| results.iter().any(|(row, _)| is(row));
+    let out = timing().any(|run| !run.counts());
+    let replaced = analysis.rows.iter().any(|row| !row.replaced.is_empty());
+    let undone = analysis.runs.iter().any(|run| run.cell.success().is_none());
+    vec![
+        (Question::Measured, "No timing job has a result.", timing().next().is_none()),
+        (Question::Answer, "There is none: no config has a throughput.", results.is_empty()),
+        (Question::Answer, "Highest median", !results.is_empty()),
+        (Question::Answer, "What limits them: ", unknown < results.len()),
+        (Question::Certainty, "Nothing can be told", results.is_empty()),
+        (Question::Certainty, "too few runs for an interval", any(&|row| n(row) < 3)),
+        (Question::Certainty, "one and the same throughput", any(&same)),
+        (Question::Certainty, "a 95 % interval: ±", any(&scatters)),
+        (Question::LeftOut, "No run with a result is left out.", !out),
+        (Question::LeftOut, "with a result, by their marks.", out),
+        (Question::LeftOut, "(--include-marked)", timing().any(|run| run.is_included())),
+        (Question::LeftOut, "replaced for marks", replaced),
+        (Question::Missing, "have a result; ", undone && analysis.runs.len() > 1),
+        (Question::Missing, "What limits ", unknown > 0),
+    ]
+}
+
+/// Every sentence is there if it is so, and is not there if it is not.
+#[test]
+fn every_sentence_stands_where_it_is_so_and_nowhere_else() {
+    let mut seen: BTreeMap<&str, [usize; 2]> = BTreeMap::new();
+    let mut check = |study: &Study, name: &str| {
+        let analysis = analyse(study);
+        assert!(analysis.brief.iter().map(|line| line.question).eq(Question::iter()));
+        for (question, words, is_so) in predicates(&analysis) {
+            let text = line(&analysis, question);
+            assert_eq!(text.contains(words), is_so, "{name}, {question:?}: {words} in {text}");
+            seen.entry(words).or_default()[usize::from(is_so)] += 1;
+        }
+    };
+    for seed in 0..TABLES {
+        check(&random_table::study(seed), &format!("table {seed}"));
+    }
+    let nothing = StudyBuilder::new().not_run(key("cpu", "vgg16", 4, 1), "nobody has tried").build();
+    check(&nothing, "nothing");
+    let equal = StudyBuilder::new().runs("cpu", "resnet18", 4, &[8.0, 8.0, 8.0]).build();
+    check(&equal, "equal");
+    let mut replaced = study_with_peaks();
+    replaced.replaced = vec![disturbed_earlier(&replaced)];
+    check(&replaced, "replaced");
+    for (words, [never, once]) in seen {
+        assert!(never > 0 && once > 0, "{words}: {once} times so, {never} times not");
+    }
+}
+
+/// An earlier result of the first job, which others disturbed.
+fn disturbed_earlier(study: &Study) -> crate::analysis::Cell {
+    let mut cell = study.cells[0].clone();
+    let record = std::sync::Arc::make_mut(cell.record.as_mut().unwrap());
+    record.observed.host_busy_s = Some(1e6);
+    cell
+}
+
+/// What is called the highest is the highest, and no other config of the network is named.
+#[test]
+fn the_answer_names_the_config_with_the_highest_median_of_each_network() {
+    let mut others = 0;
+    for seed in 0..TABLES {
+        let study = random_table::study(seed);
+        let analysis = analyse(&study);
+        let text = line(&analysis, Question::Answer);
+        for row in analysis.rows.iter().filter(|row| row.statistics.is_ok()) {
+            let rivals = || {
+                analysis.rows.iter().filter(|rival| {
+                    (&rival.config.env, &rival.config.model) == (&row.config.env, &row.config.model)
+                })
+            };
+            let is_beaten = rivals().any(|rival| rival.median() > row.median());
+            let is_tied = rivals().filter(|rival| rival.median() == row.median()).count() > 1;
+            let printed = Throughput::of(row.statistics.as_ref().unwrap()).median;
+            let starts = format!("{} {printed} ", row.config.model);
+            let settings = format!("{}{}", row.config.precision, row.distinction);
+            let ends = format!(") at batch {}, {settings}", row.config.batch);
+            let mut clauses = text.split("; ").flat_map(|clause| clause.split(": "));
+            let is_named = clauses.any(|clause| {
+                let clause = clause.split(". ").next().unwrap_or_default().trim_end_matches('.');
+                clause.starts_with(&starts) && clause.ends_with(&ends)
+            });
+            if is_beaten {
+                others += 1;
+                let twin = |rival: &Row<'_>| {
+                    rival.config.batch == row.config.batch && rival.config.precision == row.config.precision
+                };
+                let has_twin = rivals().any(|rival| !std::ptr::eq(rival, row) && twin(rival));
+                let elsewhere = analysis.rows.iter().any(|other| other.config.env != row.config.env);
+                assert!(has_twin || elsewhere || !is_named, "table {seed}: {starts}{ends} is in {text}");
+            } else {
+                assert!(is_named || is_tied, "table {seed}: {starts}{ends} is not in {text}");
+            }
+        }
+    }
+    assert!(others > 50, "{others} configs are not the fastest of their network");
+}
+
+#[test]
+fn five_lines_sum_up_a_report() {
+    insta::assert_snapshot!("five_lines", lines(&study_with_peaks()).join("\n"));
+}
+
+/// Their numbers are those of the table.
+#[test]
+fn the_numbers_are_counted_and_the_width_is_that_of_the_interval() {
+    let busy = |record: &mut crate::record::Record| record.observed.host_busy_s = Some(1e6);
+    let study = StudyBuilder::new()
+        .runs("cpu", "resnet18", 4, &[9.9, 10.0, 10.1])
+        .runs("cpu", "resnet18", 8, &[9.0, 10.0, 11.0])
+        .run_with(key("cpu", "resnet18", 8, 4), 10.0, busy)
+        .runs("cpu", "resnet18", 16, &[9.0])
+        .build();
+    let [measured, answer, certainty, left_out, missing] = lines(&study);
+    assert!(measured.starts_with("3 configs of resnet18 (fp32; batch 4, 8, 16), on cpu: "), "{measured}");
+    assert!(answer.starts_with("Highest median (95 % interval): resnet18 10.00 images/s ("), "{answer}");
+    // Student's t for two degrees of freedom is 4.303, and the logs of these runs scatter by 1.00 and 10.04 %.
+    let widths =
+        "2 of 3 rows have a 95 % interval: ± 13.8 % in the median, ± 25.2 % at most (cpu_resnet18_fp32_bs8).";
+    assert!(certainty.starts_with(widths), "{certainty}");
+    assert!(certainty.ends_with("1 of 3 rows has too few runs for an interval (n < 3)."), "{certainty}");
+    assert!(
+        left_out.starts_with("1 of 8 runs with a result, by their marks. Marks: 1 × contended. "),
+        "{left_out}"
+    );
+    let unknown = "All 8 jobs have a result. What limits all 3 rows is unknown: their device has no peaks.";
+    assert_eq!(missing, unknown);
+}

@@ -1,0 +1,58 @@
+//! Links from the page to the files of runs.
+
+use std::collections::HashMap;
+
+use crate::job::{Job, JobId};
+
+/// Where the files of jobs are, relative to the page.
+#[derive(Clone, Debug, Default)]
+pub struct RunLinks {
+    directories: HashMap<JobId, String>,
+}
+
+impl RunLinks {
+    /// No link at all: the page lies elsewhere than the store.
+    pub fn none() -> Self {
+        RunLinks::default()
+    }
+
+    /// Links to the directories of `jobs` in the store at `store`, whose names are below the page's directory or, by
+    /// `..`, above it.
+    pub fn new<'j>(store: &[&str], jobs: impl Iterator<Item = &'j Job>) -> Self {
+        let store: String = store.iter().map(|name| format!("{}/", encoded(name))).collect();
+        let link = |job: &Job| (job.id(), format!("{store}{}/", encoded(&job.dir_name())));
+        RunLinks { directories: jobs.map(link).collect() }
+    }
+
+    /// The URL of the directory of `job`, if there is one.
+    pub(super) fn of(&self, job: &Job) -> Option<String> {
+        self.directories.get(&job.id()).cloned()
+    }
+}
+
+/// `name` as a part of a URL's path.
+fn encoded(name: &str) -> String {
+    let letter = |byte: u8| match byte {
+        b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' | b'=' => {
+            char::from(byte).to_string()
+        }
+        other => format!("%{other:02X}"),
+    };
+    name.bytes().map(letter).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::job::Key;
+
+    #[test]
+    fn a_link_leads_to_the_directory_of_a_job_and_has_no_letter_that_a_url_reads_otherwise() {
+        let job = Job::new(Key { repeat: 2, ..Key::example() });
+        let other = Job::new(Key { repeat: 3, ..Key::example() });
+        let links = RunLinks::new(&["..", "..", "my runs#?\"<é"], [&job].into_iter());
+        let expected = format!("../../my%20runs%23%3F%22%3C%C3%A9/{}/", job.dir_name());
+        assert_eq!((links.of(&job), links.of(&other)), (Some(expected), None));
+        assert_eq!(RunLinks::none().of(&job), None);
+    }
+}

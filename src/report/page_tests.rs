@@ -1,0 +1,166 @@
+//! The structure of `report.html`, as a browser and a screen reader find it. What needs a browser is in `tests/page/`.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use super::*;
+use crate::analysis::analyse;
+use crate::analysis::fixture::{StudyBuilder, key, study_with_peaks};
+use crate::protocol::OwnMetric;
+use crate::record::Outcome;
+
+/// What a page would obey if it were not escaped.
+const HOSTILE: &str = "a \"quoted\" <b onclick='x'>name</b> & <script>alert(1)</script>";
+
+fn html(study: &Study, links: &RunLinks) -> String {
+    let files = render(study, &analyse(study), &Templates::default(), links).unwrap();
+    let file = files.into_iter().find(|file| file.path == "report.html").unwrap();
+    String::from_utf8(file.contents).unwrap()
+}
+
+/// A study with every section, and hostile words wherever foreign words come from.
+fn hostile() -> Study {
+    let mut study = study_with_peaks();
+    study.description = Some(HOSTILE.to_owned());
+    study.matrix.path = format!("{HOSTILE}.yaml");
+    for cell in &mut study.cells {
+        let Ok(record) = &mut cell.record else { continue };
+        let record = Arc::make_mut(record);
+        record.observed.host_busy_s = Some(if record.label.ends_with("run1") { 1e6 } else { 0.0 });
+        if let Some(measurement) = &mut record.measurement {
+            let metric = OwnMetric { value: Some(1.0), unit: Some(HOSTILE.to_owned()), per_second: false };
+            measurement.metrics.insert("loss".into(), metric);
+            measurement.details.device_name = Some(HOSTILE.to_owned());
+        }
+    }
+    let failed = Outcome::OutOfMemory { message: HOSTILE.into(), needed_bytes: None, free_bytes: None };
+    let more = StudyBuilder::new().failure(key("cpu", "vgg16", 32, 1), failed).build();
+    study.cells.extend(more.cells);
+    study
+}
+
+/// The opening tags called `name`.
+fn tags<'h>(html: &'h str, name: &str) -> Vec<&'h str> {
+    let opening = format!("<{name}");
+    let ends = |rest: &str| rest.starts_with([' ', '>', '\n']);
+    let tag = |(at, _): (usize, &str)| {
+        let rest = &html[at + opening.len()..];
+        ends(rest).then(|| rest.split_once('>').map_or(rest, |(tag, _)| tag))
+    };
+    html.match_indices(&opening).filter_map(tag).collect()
+}
+
+/// The values of the attribute called `name`.
+fn values<'h>(html: &'h str, name: &str) -> Vec<&'h str> {
+    let opening = format!(" {name}=\"");
+    let value = |(at, _): (usize, &str)| html[at + opening.len()..].split_once('"').map(|(value, _)| value);
+    html.match_indices(&opening).filter_map(value).collect()
+}
+
+#[test]
+fn every_id_is_unique_and_every_reference_has_one() {
+    let html = html(&hostile(), &RunLinks::none());
+    let ids = values(&html, "id");
+    let unique: BTreeSet<&str> = ids.iter().copied().collect();
+    assert_eq!(ids.len(), unique.len(), "{ids:?}");
+    let anchors = values(&html, "href").into_iter().filter_map(|link| link.strip_prefix('#'));
+    let references: Vec<&str> = anchors.chain(values(&html, "aria-labelledby")).collect();
+    assert!(references.len() > 20);
+    for reference in references {
+        assert!(unique.contains(reference), "nothing is called {reference}");
+    }
+}
+
+#[test]
+fn a_screen_reader_finds_landmarks_and_what_each_cell_belongs_to() {
+    let html = html(&hostile(), &RunLinks::none());
+    for (landmark, number) in
+        [("main", 1), ("header", 1), ("footer", 1), ("nav", 1), ("h1", 1), ("script", 1)]
+    {
+        assert_eq!(tags(&html, landmark).len(), number, "{landmark}");
+    }
+    assert!(tags(&html, "nav")[0].contains("aria-label="));
+    assert!(html.contains("<html lang=\"en\">"));
+    let skip = html.find("class=\"skip\"").unwrap();
+    assert!(skip < html.find("<header>").unwrap(), "the first stop leads past the navigation");
+    let sections = tags(&html, "section");
+    assert!(sections.len() >= 9 && sections.iter().all(|tag| tag.contains("aria-labelledby=")));
+    let heads = tags(&html, "th");
+    assert!(heads.len() > 50 && heads.iter().all(|tag| tag.contains("scope=")), "{heads:?}");
+    let boxes: Vec<&str> = tags(&html, "div").into_iter().filter(|tag| tag.contains("scroll")).collect();
+    let is_told =
+        |tag: &&str| ["role=\"region\"", "tabindex=\"0\"", "aria-label=\""].iter().all(|it| tag.contains(it));
+    assert!(boxes.len() > 10 && boxes.iter().all(is_told), "{boxes:?}");
+    assert!(!html.contains("aria-label=\"\""));
+    let tables = tags(&html, "table");
+    let captions = tags(&html, "caption").len();
+    let facts = tables.iter().filter(|tag| tag.contains("facts")).count();
+    assert_eq!(captions + facts, tables.len(), "every table of data has a caption");
+    assert!(tags(&html, "svg").iter().all(|tag| tag.contains("role=\"img\"")));
+}
+
+#[test]
+fn the_page_asks_for_nothing() {
+    let html = html(&hostile(), &RunLinks::none());
+    let foreign = html.replace("xmlns=\"http://www.w3.org/2000/svg\"", "");
+    for word in ["http:", "https:", "src=", "@import", "url(", "<link", "<iframe", "fetch("] {
+        assert!(!foreign.contains(word), "{word}");
+    }
+    assert!(html.contains("default-src 'none'"), "a browser refuses what a template adds");
+    assert!(values(&html, "href").iter().all(|link| !link.contains("//") && !link.starts_with('/')));
+}
+
+#[test]
+fn whatever_a_name_contains_is_text() {
+    let html = html(&hostile(), &RunLinks::none());
+    assert_eq!(html.matches("<script>").count(), 1, "only the page's own");
+    assert!(!html.contains("<b onclick") && !html.contains("\"quoted\""), "an attribute could end there");
+    let escaped = "&lt;b onclick=&#x27;x&#x27;&gt;name&lt;&#x2f;b&gt; &amp; &lt;script&gt;";
+    // The description, the path, the device, the metric's unit and the failure's reason.
+    assert!(html.matches(escaped).count() >= 5, "{}", html.matches("onclick").count());
+}
+
+#[test]
+fn runs_lead_to_their_files_where_there_are_any() {
+    let study = hostile();
+    let here: Vec<_> =
+        study.cells.iter().filter(|cell| cell.record().is_some()).map(|cell| &cell.job).collect();
+    let linked = html(&study, &RunLinks::new(&["..", "..", "runs"], here.iter().copied()));
+    for job in &here {
+        let link = format!("href=\"../../runs/{}/\"", job.dir_name());
+        assert!(linked.contains(&link), "{link} is not there");
+    }
+    let without = html(&study, &RunLinks::none());
+    assert!(!without.contains("/runs/") && without.contains("no result: "));
+}
+
+/// Else a template of somebody's own that shows them would be refused.
+#[test]
+fn the_sections_are_those_of_the_manual() {
+    let html = html(&hostile(), &RunLinks::none());
+    let sections =
+        ["summary", "design", "complexity", "measurement", "roofline", "analysis", "reproducibility"];
+    let places = sections.iter().chain(&["limitations", "appendix"]);
+    let places: Vec<usize> =
+        places.map(|name| html.find(&format!("<section id=\"{name}\"")).unwrap()).collect();
+    assert!(places.is_sorted());
+    let headings: Vec<&str> = analyse(&hostile()).brief.iter().map(|line| line.question.heading()).collect();
+    let lines: Vec<usize> =
+        headings.iter().map(|heading| html.find(&format!("<dt>{heading}</dt>")).unwrap()).collect();
+    assert!(lines.len() == 5 && lines.is_sorted() && lines[4] < places[1]);
+}
+
+/// Both ways: what is passed is told, and what is told is passed.
+#[test]
+fn the_manual_names_what_templates_can_use() {
+    let study = hostile();
+    let page = page::page(&study, &analyse(&study), &[], &RunLinks::none());
+    let page = serde_json::to_value(page).unwrap();
+    let passed: BTreeSet<&str> = page.as_object().unwrap().keys().map(String::as_str).collect();
+    let manual = include_str!("../../docs/reading-the-report.md");
+    let (_, table) = manual.split_once("| name | what it is |\n|---|---|\n").unwrap();
+    let lines = table.lines().take_while(|line| line.starts_with('|'));
+    let cells = lines.filter_map(|line| line.split('|').nth(1));
+    let told: BTreeSet<&str> = cells.flat_map(|cell| cell.split('`').skip(1).step_by(2)).collect();
+    assert_eq!(told, passed);
+}

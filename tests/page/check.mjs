@@ -1,0 +1,216 @@
+// Looks at reports in a headless Chromium, as people do: on screens of two widths, light and dark, with the keyboard,
+// with a screen reader's rules, without scripts, and on paper.
+//
+//     node check.mjs MODULES CHROMIUM OUT PAGE…
+//
+// MODULES is where axe-core and playwright-core are. Screenshots and PDFs of each PAGE are left in the directory OUT.
+
+import { execFileSync } from 'node:child_process';
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { basename, dirname, join, resolve } from 'node:path';
+import { pathToFileURL } from 'node:url';
+
+const [modules, executablePath, out, ...pages] = process.argv.slice(2);
+const require = createRequire(join(resolve(modules), 'node_modules', 'here.js'));
+const { chromium } = require('playwright-core');
+const axe = readFileSync(require.resolve('axe-core'), 'utf8');
+
+const WIDTHS = [400, 1280];
+const SCHEMES = ['light', 'dark'];
+const HEIGHT = 800;
+const problems = [];
+let told = '';
+
+function check(holds, problem) {
+  if (!holds) problems.push(`${told}: ${problem}`);
+}
+
+// Opens the page in a context of its own, which notes all that it asks for.
+async function open(browser, path, { width, colorScheme = 'light', javaScriptEnabled = true }) {
+  const viewport = { width, height: HEIGHT };
+  const context = await browser.newContext({ viewport, colorScheme, javaScriptEnabled });
+  const page = await context.newPage();
+  const asked = [];
+  page.on('request', request => asked.push(request.url()));
+  page.on('pageerror', error => check(false, `the script fails: ${error.message}`));
+  page.on('console', message => check(message.type() !== 'error', `the console says: ${message.text()}`));
+  await page.goto(pathToFileURL(resolve(path)).href);
+  return { page, context, asked };
+}
+
+// axe-core's rules, with none left out.
+async function checkRules(page) {
+  await page.evaluate(axe);
+  const { violations } = await page.evaluate(() => window.axe.run(document));
+  for (const { id, help, nodes } of violations) {
+    check(false, `${id}: ${help} (${nodes.length} times, first ${nodes[0].target.join(' ')})`);
+  }
+}
+
+// Nothing is cut: no table is wider than its box, nor the page than the screen.
+async function checkFit(page, width) {
+  const { boxes, whole, marks } = await page.evaluate(() => ({
+    boxes: [...document.querySelectorAll('.scroll')].map(box =>
+      ({ name: box.getAttribute('aria-label'), wide: box.scrollWidth, seen: box.clientWidth })),
+    whole: document.documentElement.scrollWidth,
+    marks: [...document.querySelectorAll('table')].flatMap(table => {
+      const column = [...table.rows[0].cells].findIndex(cell => cell.textContent.trim().startsWith('marks'));
+      return column < 0 ? [] : [...table.tBodies[0].rows].map(row => {
+        const { left, right, width } = row.cells[row.cells.length - 2].getBoundingClientRect();
+        return { left, right, width };
+      });
+    }),
+  }));
+  check(whole <= width, `the page is ${whole} pixels wide on a screen of ${width}`);
+  if (width < 1280) return;
+  for (const { name, wide, seen } of boxes) check(wide <= seen, `${name} is ${wide} pixels wide in a box of ${seen}`);
+  check(marks.length > 0, 'no table has a column of marks');
+  check(marks.every(({ left, right, width: wide }) => left >= 0 && right <= width && wide > 0), 'a mark is off-screen');
+  const tall = await page.evaluate(() => Math.max(...[...document.querySelectorAll('table.data tbody tr')]
+    .map(row => row.getBoundingClientRect().height)));
+  check(tall < 80, `a row of a table is ${tall} pixels tall`);
+}
+
+// The five lines and the throughputs stand on the first screen.
+async function checkFirstScreen(page, isSmall) {
+  const ends = await page.evaluate(() => ['.brief', '.glance'].map(name =>
+    document.querySelector(name).getBoundingClientRect().bottom));
+  check(ends[0] <= HEIGHT, `the five lines end at ${ends[0]} pixels`);
+  if (isSmall) check(ends[1] <= HEIGHT, `the throughputs at a glance end at ${ends[1]} pixels`);
+}
+
+// Every cell of every table is in the text of the PDF, in the same order: none is cut or lost.
+async function checkPaper(page, pdf) {
+  await page.pdf({ path: pdf, preferCSSPageSize: true });
+  const cells = await page.evaluate(() => [...document.querySelectorAll('table')].flatMap(table =>
+    [...table.querySelectorAll('tbody th, tbody td')].map(cell => cell.textContent)));
+  const text = execFileSync('pdftotext', ['-raw', pdf, '-'], { encoding: 'utf8', maxBuffer: 1 << 28 });
+  // A line ends where there was a blank or where a long word may be parted, which may leave a hyphen of its own.
+  const plain = words => words.normalize('NFKC').replace(/[\s\u00ad\u200b]+/g, '');
+  const whole = plain(text);
+  let from = 0, lost = 0;
+  for (const cell of cells.map(plain).filter(Boolean)) {
+    const at = whole.indexOf(cell, from);
+    if (at < 0) {
+      lost += 1;
+      if (lost < 4) check(false, `“${cell}” is not on paper after “${whole.slice(from - 30, from)}”`);
+    } else {
+      from = at + cell.length;
+    }
+  }
+  check(lost < 4, `${lost} of ${cells.length} cells are not on paper`);
+  // A table that goes on over the page begins again with its headings.
+  const { heads, rows } = await page.evaluate(() => {
+    const table = document.querySelector('[aria-label="Results"] table');
+    return { heads: table.tHead.textContent, rows: table.tBodies[0].rows.length };
+  });
+  if (rows > 50) check(whole.split(plain(heads)).length > 2, 'the headings of the results stand on one page alone');
+}
+
+const cellsOf = (page, name, column) => page.evaluate(([name, column]) =>
+  [...document.querySelector(`${name} tbody`).rows].filter(row => !row.hidden).map(row => {
+    let at = 0;
+    return [...row.cells].find(cell => (at += cell.colSpan) > column).textContent.trim();
+  }), [name, column]);
+
+// A table sorts and filters by the keyboard alone, and says so.
+async function checkKeyboard(page) {
+  const table = '[aria-label="Results"] table';
+  const index = await page.evaluate(table => [...document.querySelector(table).tHead.rows[0].cells]
+    .findIndex(cell => cell.textContent.includes('median')), table);
+  const head = page.locator(`${table} thead th`).nth(index);
+  const before = await cellsOf(page, table, index);
+  const numbers = cells => cells.map(parseFloat).filter(number => !Number.isNaN(number));
+  await head.locator('button').focus();
+  for (const [key, sort, order] of [['Enter', 'ascending', 1], ['Space', 'descending', -1]]) {
+    await page.keyboard.press(key);
+    const found = numbers(await cellsOf(page, table, index));
+    const sorted = [...found].sort((left, right) => order * (left - right));
+    check(await head.getAttribute('aria-sort') === sort, `after ${key} the column is not called ${sort}`);
+    check(found.length > 2 && found.join() === sorted.join(), `after ${key} the column is not ${sort}: ${found}`);
+  }
+  await page.keyboard.press('Enter');
+  check((await cellsOf(page, table, index)).join() === before.join(), 'the third press does not restore the order');
+  await page.keyboard.press('Tab');
+  const input = page.locator('#measurement .controls input').first();
+  if (await input.count() === 0) return;
+  await input.focus();
+  await page.keyboard.type('vgg16 amp');
+  const left = await cellsOf(page, table, 0);
+  check(left.length > 0 && left.length < before.length, `the filter leaves ${left.length} of ${before.length} rows`);
+  check(left.every(cell => cell.includes('vgg16')), 'the filter leaves rows without its words');
+  const said = await page.locator('#measurement .controls output').first().textContent();
+  check(said === `${left.length} of ${before.length} rows`, `the filter says “${said}”`);
+}
+
+// The first stop of the keyboard leads past the navigation.
+async function checkSkip(page) {
+  await page.keyboard.press('Tab');
+  const focus = await page.evaluate(() => document.activeElement.getAttribute('href'));
+  check(focus === '#summary', `the first stop of the keyboard is ${focus}`);
+}
+
+// Links to files of runs lead to what is there.
+async function checkLinks(page, path) {
+  const links = await page.evaluate(() => [...document.querySelectorAll('a[href]')].map(link => link.getAttribute('href')));
+  const outside = links.filter(link => /^[a-z]+:|^\//i.test(link));
+  check(outside.length === 0, `it links to ${outside[0]}`);
+  const files = links.filter(link => !link.startsWith('#'));
+  const { existsSync } = await import('node:fs');
+  const gone = files.filter(link => !existsSync(join(dirname(path), decodeURIComponent(link))));
+  check(gone.length === 0, `it links to ${gone[0]}, which is not there`);
+  check(files.some(link => link.includes('/runs/')), 'no link leads to the files of a run');
+  const missing = await page.evaluate(() => [...document.querySelectorAll('a[href^="#"]')]
+    .map(link => link.getAttribute('href').slice(1)).filter(id => !document.getElementById(id)));
+  check(missing.length === 0, `it links to #${missing[0]}, which is not there`);
+}
+
+// Without scripts, everything is there to read.
+async function checkWithoutScripts(browser, path) {
+  const { page, context } = await open(browser, path, { width: 1280, javaScriptEnabled: false });
+  const text = await page.locator('main').innerText();
+  for (const words of ['What is missing', 'Reproducibility', 'Limitations', 'summary.csv']) {
+    check(text.includes(words), `without scripts there is no “${words}”`);
+  }
+  await context.close();
+}
+
+async function checkPage(browser, path) {
+  const name = basename(dirname(resolve(path)));
+  const shots = {};
+  for (const width of WIDTHS) {
+    for (const colorScheme of SCHEMES) {
+      told = `${name}, ${colorScheme}, ${width} px`;
+      const { page, context, asked } = await open(browser, path, { width, colorScheme });
+      await checkRules(page);
+      await checkFit(page, width);
+      if (width === 1280) await checkFirstScreen(page, name === 'small');
+      const shot = await page.screenshot({ path: join(out, `${name}-${width}-${colorScheme}.png`) });
+      await page.screenshot({ path: join(out, `${name}-${width}-${colorScheme}-whole.png`), fullPage: true });
+      shots[`${width} ${colorScheme}`] = shot.toString('base64');
+      check(asked.length === 1, `it asks for ${asked.slice(1, 3)}`);
+      await context.close();
+    }
+  }
+  told = name;
+  for (const width of WIDTHS) {
+    check(shots[`${width} light`] !== shots[`${width} dark`], `dark and light are the same at ${width} px`);
+  }
+  const { page, context } = await open(browser, path, { width: 1280 });
+  await checkSkip(page);
+  await checkLinks(page, path);
+  await checkPaper(page, join(out, `${name}.pdf`));
+  await checkKeyboard(page);
+  await context.close();
+  await checkWithoutScripts(browser, path);
+}
+
+mkdirSync(out, { recursive: true });
+const args = process.getuid?.() === 0 ? ['--no-sandbox'] : [];
+const browser = await chromium.launch({ executablePath, args });
+for (const path of pages) await checkPage(browser, path);
+await browser.close();
+for (const problem of problems) console.error(`test-page: ${problem}`);
+if (problems.length > 0) process.exit(1);
+console.log(`test-page: ${pages.length} pages hold to all rules; what they look like is in ${out}`);

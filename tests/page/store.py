@@ -1,0 +1,71 @@
+"""Makes two reports to look at: of a store with 60 configs and all that can go wrong, and of a small one.
+
+    store.py ORCHESTRATE DIRECTORY
+
+The reports are DIRECTORY/report/large and DIRECTORY/report/small, and the store DIRECTORY/runs. What is there already
+is kept, so a second call only renders anew.
+"""
+
+import os
+import pathlib
+import subprocess
+import sys
+
+HERE = pathlib.Path(__file__).resolve().parent
+FLAGS = ("model", "batch", "precision", "compile", "repeat", "out")
+
+LARGE = """\
+description: Three networks, with <angle brackets>, "quotes" & an ampersand
+models: [resnet18, mobilenet_v2, vgg16]
+batches: [8, 16, 32, 64]
+precisions: [fp32, amp]
+axes: { compile: [false, true] }
+envs:
+  cpu: { device: cpu, usd_per_hour: 0.5 }
+  other: { device: cpu, batches: [8, 16], precisions: [fp32] }
+"""
+
+SMALL = """\
+description: Two networks on this machine's processor
+models: [resnet18, mobilenet_v2]
+batches: [4, 8, 16]
+params: { compile: false }
+envs:
+  cpu: { device: cpu }
+"""
+
+
+def matrix(name, text):
+    command = [sys.executable, str(HERE / "worker.py")]
+    for flag in FLAGS:
+        command += [f"--{flag}", f"{{{flag}}}"]
+    return (f"name: {name}\n{text}repeats: 3\nlimits: {{ timeout: 60s, retries: 0 }}\n"
+            f"worker: {{ command: {command!r}, result: json }}\n")
+
+
+def main(orchestrate, directory):
+    orchestrate = str(pathlib.Path(orchestrate).resolve())
+    directory = pathlib.Path(directory).resolve()
+    locks = directory / "locks"
+    locks.mkdir(parents=True, exist_ok=True)
+    environment = os.environ | {"ORCHESTRATE_LOCK_DIR": str(locks)}
+
+    def call(*words, allowed=(0,)):
+        ended = subprocess.run([orchestrate, "-q", *words], cwd=directory, env=environment,
+                               stdout=subprocess.DEVNULL, check=False)
+        if ended.returncode not in allowed:
+            sys.exit(f"orchestrate {' '.join(words)} exited with {ended.returncode}")
+
+    call("peaks", "measure", "--if-missing", "--worker", str(HERE.parent / "reporting" / "fake_peaks.sh"))
+    templates = ["--templates", str(HERE.parents[1] / "templates")]
+    for name, text in (("large", LARGE), ("small", SMALL)):
+        (directory / f"{name}.yaml").write_text(matrix(name, text))
+        # Jobs that run out of memory fail, and are not tried again: the others are done after the first call.
+        if not (directory / f"{name}.done").exists():
+            call("run", f"{name}.yaml", allowed=(0, 10))
+            (directory / f"{name}.done").touch()
+        call("report", name, *templates)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
