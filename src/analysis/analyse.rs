@@ -10,6 +10,9 @@ use super::order;
 use super::own::Own;
 use super::replaced::add_replaced;
 use super::roofline::{self, Roofline};
+use super::scaling::{self, Curve};
+use super::sequence::{self, Sequence};
+use super::tradeoff::{self, Tradeoff};
 use super::{Cell, Run, Study};
 use crate::job::varying_parameters;
 
@@ -28,6 +31,12 @@ pub struct Analysis<'a> {
     pub axes: Vec<Effect>,
     /// The five lines that sum it up.
     pub brief: Vec<BriefLine>,
+    /// How throughput grows with the batch.
+    pub curves: Vec<Curve>,
+    /// The runs of each machine, by time.
+    pub sequences: Vec<Sequence>,
+    /// What a sample costs against how fast it is, by price and network.
+    pub tradeoffs: Vec<Tradeoff>,
     /// The findings, as sentences.
     pub findings: Vec<Finding>,
     /// The names of the parameters that differ between configs.
@@ -58,7 +67,22 @@ pub fn analyse(study: &Study) -> Analysis<'_> {
     let brief = brief(Known { runs: &runs, rows: &rows, classes: &classes, findings: &findings });
     let axes = axes::effects(&rows, &varying);
     let own = Own::of(&runs);
-    Analysis { runs, rows, rooflines, classes, axes, brief, findings, varying, own }
+    let (curves, sequences) = (scaling::curves(&rows), sequence::sequences(&rows));
+    let tradeoffs = tradeoff::tradeoffs(&rows);
+    Analysis {
+        runs,
+        rows,
+        rooflines,
+        classes,
+        axes,
+        brief,
+        curves,
+        sequences,
+        tradeoffs,
+        findings,
+        varying,
+        own,
+    }
 }
 
 /// Derives which runs of `study` count, and what they come to.

@@ -19,10 +19,10 @@ const LONGEST_PAUSE: TimeDelta = TimeDelta::minutes(10);
 const STRANGERS: usize = 1;
 
 /// A run in the order of time.
-struct Placed<'a> {
+pub(super) struct Placed<'a> {
     /// Its place among the records that were given.
-    index: usize,
-    record: &'a Record,
+    pub(super) index: usize,
+    pub(super) record: &'a Record,
 }
 
 /// The block of each of `records`, which are timing runs: a number for each, the same for those of one block.
@@ -60,7 +60,7 @@ impl Open {
 }
 
 /// The records of each machine in the order of time.
-fn by_machine<'a>(records: &[&'a Record]) -> Vec<Vec<Placed<'a>>> {
+pub(super) fn by_machine<'a>(records: &[&'a Record]) -> Vec<Vec<Placed<'a>>> {
     let mut machines: Vec<(Machine<'a>, Vec<Placed<'a>>)> = Vec::new();
     for (index, record) in records.iter().copied().enumerate() {
         let host = &record.provenance.host;

@@ -114,6 +114,24 @@ fn provenance() -> Provenance {
     }
 }
 
+/// The same of another device of another host.
+pub(crate) fn peaks_of(host: &str, device: &str, flops: f64, bandwidth: f64) -> Peaks {
+    let origin = Origin::Measured {
+        host: host.to_owned(),
+        device: Device::Cpu,
+        uuid: None,
+        threads: Some(2),
+        quick: false,
+    };
+    Peaks {
+        name: format!("measured/{host}-cpu"),
+        device: device.to_owned(),
+        names: vec![device.to_owned()],
+        origin,
+        ..measured_peaks(flops, bandwidth)
+    }
+}
+
 pub(crate) fn measured_peaks(flops: f64, bandwidth: f64) -> Peaks {
     Peaks {
         name: "measured/bench-1-cpu".into(),
@@ -222,12 +240,24 @@ impl StudyBuilder {
 
     /// A profiled job of `config`, a day earlier, in which these kernels took `whole` seconds together.
     pub(crate) fn kernels(self, config: &Key, kernels: Vec<KernelGroup>, whole: f64) -> Self {
+        self.kernels_with(config, kernels, whole, |_| {})
+    }
+
+    /// The same, modified by `change`.
+    pub(crate) fn kernels_with(
+        self,
+        config: &Key,
+        kernels: Vec<KernelGroup>,
+        whole: f64,
+        change: impl FnOnce(&mut Record),
+    ) -> Self {
         let metrics = [("gpu__time_duration.sum".to_owned(), (whole * 1e9) as u64)].into();
         let counters = NcuCounters { metrics, top_kernels: kernels, ..NcuCounters::default() };
         self.run_with(config.profiled(Kind::Ncu, Profile::default()), 0.5, |record| {
             record.started_at -= TimeDelta::days(1);
             record.ended_at -= TimeDelta::days(1);
             record.counters = Some(Counters::Ncu(counters.into()));
+            change(record);
         })
     }
 

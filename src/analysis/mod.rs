@@ -33,9 +33,13 @@
 //! | [`printed`] | throughput and its error, as tables print them |
 //! | `replaced` | earlier results that marks left out, and that a re-run replaced |
 //! | [`roofline`] | points and roofs |
+//! | [`scaling`] | how throughput grows with the batch, and the knee |
+//! | [`sequence`] | the runs of each machine in the order of time |
 //! | [`step`] | bytes and FLOPs of an optimizer's step |
 //! | [`findings`] | the sentences of a report, each with its number and its threshold |
 //! | [`table`] | the CSV files |
+//! | [`trace`] | the seconds of the iterations of each run, in few numbers |
+//! | [`tradeoff`] | what a sample costs against how fast it is, and what nothing beats |
 //! | [`unconfirmed`] | declared parameters that no worker confirmed |
 //! | [`versus`] | which configs two sides share, what differs between them, and what cannot be compared |
 
@@ -74,11 +78,15 @@ pub mod pipeline;
 pub mod printed;
 mod replaced;
 pub mod roofline;
+pub mod scaling;
+pub mod sequence;
 mod source;
 pub mod step;
 pub mod table;
 mod table_keys;
 pub mod tally;
+pub mod trace;
+pub mod tradeoff;
 pub mod unconfirmed;
 mod units;
 pub mod versus;

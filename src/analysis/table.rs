@@ -7,15 +7,19 @@ use super::analyse::Analysis;
 use super::audit::audit;
 use super::axes::Effect;
 use super::columns::{
-    FailureLine, JobLine, PointLine, RunLine, axis_columns, class_columns, comparison_columns,
-    effect_columns, exclusion_columns, failure_columns, history_columns, job_columns, point_columns,
-    run_columns, summary_columns,
+    CurveLine, FailureLine, JobLine, OfferLine, PointLine, RunLine, TraceLine, axis_columns, class_columns,
+    comparison_columns, curve_columns, effect_columns, exclusion_columns, failure_columns, history_columns,
+    job_columns, offer_columns, point_columns, run_columns, summary_columns, trace_columns,
 };
 use super::counted::{counter_columns, counters, kernel_columns, kernel_lines, kernels};
 use super::group::Row;
 use super::history::History;
 use super::own::Own;
 use super::roofline::Roofline;
+use super::scaling::Curve;
+use super::sequence::Placed;
+use super::trace::RowTraces;
+use super::tradeoff::{Offer, Tradeoff};
 use super::versus::Versus;
 use super::{Cell, Run};
 use crate::job::JobId;
@@ -150,15 +154,79 @@ pub fn exclusions<'a>(analysis: &'a Analysis<'_>) -> Rows<'a> {
     exclusion_columns(&analysis.own).rows(audit(&analysis.rows))
 }
 
-/// What the throughput figure of `env` shows: its runs with a result.
-pub fn throughput_table(env: &str, analysis: &Analysis<'_>) -> Table {
-    let rows = analysis.rows.iter().filter(|row| row.config.env == env);
-    run_columns(&analysis.own)
-        .rows(rows.flat_map(|row| row.runs.iter().map(move |run| RunLine { row, run })))
-        .table()
+/// The runs with a result of some rows, by their indices: what a figure of single runs shows.
+pub fn runs_table(rows: &[usize], analysis: &Analysis<'_>) -> Table {
+    let placed = analysis.sequences.iter().flat_map(|sequence| &sequence.runs);
+    let placed: HashMap<(usize, usize), Placed> =
+        placed.map(|placed| ((placed.row, placed.run), *placed)).collect();
+    let line = |(row, run): (usize, usize)| RunLine {
+        row: &analysis.rows[row],
+        run: &analysis.rows[row].runs[run],
+        placed: placed.get(&(row, run)).copied(),
+    };
+    let runs = rows.iter().flat_map(|row| (0..analysis.rows[*row].runs.len()).map(move |run| (*row, run)));
+    run_columns(&analysis.own).rows(runs.map(line)).table()
 }
 
-/// What the manual says about the columns of a [`throughput_table`].
+/// Some runs of a machine, by time.
+pub fn sequence_table(runs: &[Placed], analysis: &Analysis<'_>) -> Table {
+    let line = |placed: &Placed| RunLine {
+        row: &analysis.rows[placed.row],
+        run: &analysis.rows[placed.row].runs[placed.run],
+        placed: Some(*placed),
+    };
+    run_columns(&analysis.own).rows(runs.iter().map(line)).table()
+}
+
+/// The rows of some curves.
+pub fn curve_table(curves: &[&Curve], analysis: &Analysis<'_>) -> Table {
+    let lines = curves.iter().flat_map(|curve| {
+        curve.steps.iter().enumerate().map(|(place, step)| CurveLine {
+            row: &analysis.rows[step.row],
+            step: *step,
+            is_knee: curve.knee == Some(place),
+        })
+    });
+    curve_columns(&analysis.own).rows(lines).table()
+}
+
+/// What the manual says about the columns of a [`curve_table`].
+pub fn curve_sections() -> Vec<Section> {
+    curve_columns(&Own::in_manual()).sections()
+}
+
+/// The iterations of some rows, in parts.
+pub fn trace_table(traces: &[RowTraces], analysis: &Analysis<'_>) -> Table {
+    let lines = traces.iter().flat_map(|of_row| {
+        let row = &analysis.rows[of_row.row];
+        of_row.traces.iter().flat_map(move |trace| {
+            let run = &row.runs[trace.run];
+            trace.parts.iter().map(move |part| TraceLine { row, run, iterations: *part })
+        })
+    });
+    trace_columns(&analysis.own).rows(lines).table()
+}
+
+/// What the manual says about the columns of a [`trace_table`].
+pub fn trace_sections() -> Vec<Section> {
+    trace_columns(&Own::in_manual()).sections()
+}
+
+/// The rows of some tradeoffs, with what they cost.
+pub fn offer_table(tradeoffs: &[&Tradeoff], analysis: &Analysis<'_>) -> Table {
+    let lines = tradeoffs.iter().flat_map(|tradeoff| {
+        let line = |offer: Offer| OfferLine { row: &analysis.rows[offer.row], price: tradeoff.price, offer };
+        tradeoff.offers.iter().copied().map(line)
+    });
+    offer_columns(&analysis.own).rows(lines).table()
+}
+
+/// What the manual says about the columns of an [`offer_table`].
+pub fn offer_sections() -> Vec<Section> {
+    offer_columns(&Own::in_manual()).sections()
+}
+
+/// What the manual says about the columns of a [`runs_table`].
 pub fn run_sections() -> Vec<Section> {
     run_columns(&Own::in_manual()).sections()
 }
@@ -253,7 +321,7 @@ mod tests {
         {
             insta::assert_snapshot!(*name, table.csv());
         }
-        insta::assert_snapshot!("runs", throughput_table("cpu", &analyse(&study_with_peaks())).csv());
+        insta::assert_snapshot!("runs", runs_table(&[0, 1, 2, 3], &analyse(&study_with_peaks())).csv());
     }
 
     /// A row that is whole, one with a disturbed run, and one of which no run remains.

@@ -62,6 +62,10 @@ const COUNTED: &[(&str, &str)] = &[
     ("samples", "samples"),
     ("iterations", "iterations"),
     ("first_non_finite_iteration", "iterations"),
+    ("first_iteration", "iterations"),
+    ("last_iteration", "iterations"),
+    ("place", "runs"),
+    ("block", "blocks"),
     ("optimizer_steps", "optimizer steps"),
     ("parameters", "parameters"),
     ("repeat", "repeats"),
@@ -96,7 +100,7 @@ pub(super) fn unit_of(name: &str) -> Option<&'static str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::analysis::table::{CSV_FILES, comparison_sections, run_sections};
+    use crate::analysis::table::{CSV_FILES, comparison_sections, run_sections, trace_sections};
 
     #[test]
     fn a_name_says_its_unit() {
@@ -116,7 +120,11 @@ mod tests {
     /// A rule that no column needs any more would say something of the next column that happens to fit.
     #[test]
     fn every_rule_is_that_of_a_column() {
-        let files = CSV_FILES.iter().map(|file| file.sections).chain([comparison_sections, run_sections]);
+        let files = CSV_FILES.iter().map(|file| file.sections).chain([
+            comparison_sections,
+            run_sections,
+            trace_sections,
+        ]);
         let columns = files.flat_map(|sections| sections()).flat_map(|section| section.columns);
         let numbers = columns.filter(|about| about.cell_type.is_number());
         let names: Vec<String> = numbers.map(|about| about.name.into_owned()).collect();

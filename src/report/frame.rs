@@ -1,43 +1,185 @@
-//! The parts that all plots share: position, title, frame, axis names, and the value axis with its grid.
+//! The parts that all figures share: a sheet that is filled from top to bottom, and plots with their axes.
+//!
+//! A sheet is as wide as a phone shows without making its texts small. What needs more room goes below, never beside.
 
+use super::inks::{GREY, GRID, INK};
+use super::letters::{cut_within, text_width, wrap};
 use super::scale::{Kind, Scale};
-use super::svg::{Anchor, INK, Stroke, Svg};
+use super::svg::{Anchor, Look, Stroke, Svg};
 use crate::text::decimals;
 
-/// Left edge of a plot, with room for the numbers and the name of the value axis.
-pub(super) const LEFT: f64 = 78.0;
+/// The width of every drawing.
+pub(super) const WIDTH: f64 = 480.0;
 
-/// Upper edge of a plot, with room for the title.
-pub(super) const TOP: f64 = 44.0;
+/// Room at the sides of a drawing.
+pub(super) const MARGIN: f64 = 10.0;
 
-/// Font size of numbers and keys.
+/// The font size of all texts but titles.
 pub(super) const SMALL: f64 = 12.0;
 
-/// Colour of grid lines.
-pub(super) const GRID: &str = "#e8e8e8";
+/// The height of a line of such text.
+pub(super) const LINE: f64 = 15.0;
 
-/// Font size of axis names.
-const NAME: f64 = 13.0;
+/// The font size and the line height of titles.
+const TITLE: (f64, f64) = (15.0, 19.0);
 
-/// Draws the title.
-pub(super) fn title(svg: &mut Svg, text: &str) {
-    svg.text((LEFT, 26.0), 16.0, Anchor::Start, INK, text);
+/// Room between the numbers of an axis and the plot.
+const GAP: f64 = 6.0;
+
+/// Room between a paragraph and what follows.
+const PARAGRAPH: f64 = 5.0;
+
+/// A plot's place in its drawing.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Area {
+    pub(super) left: f64,
+    pub(super) top: f64,
+    pub(super) right: f64,
+    pub(super) bottom: f64,
 }
 
-/// Draws a grid line and a number at each tick of the value axis.
-pub(super) fn value_grid(svg: &mut Svg, y: &Scale, right: f64) {
-    for tick in y.ticks() {
-        let at = y.place(tick);
-        svg.line((LEFT, at), (right, at), Stroke::solid(GRID, 1.0));
-        svg.text((LEFT - 8.0, at + 4.0), SMALL, Anchor::End, INK, &decimals(tick, 6));
+impl Area {
+    /// Left, top, right, bottom.
+    pub(super) fn sides(&self) -> [f64; 4] {
+        [self.left, self.top, self.right, self.bottom]
+    }
+
+    /// A linear or logarithmic axis from left to right.
+    pub(super) fn across(&self, kind: Kind, low: f64, high: f64) -> Scale {
+        Scale { kind, low, high, from: self.left, to: self.right }
+    }
+
+    /// One from bottom to top.
+    pub(super) fn upwards(&self, kind: Kind, low: f64, high: f64) -> Scale {
+        Scale { kind, low, high, from: self.bottom, to: self.top }
     }
 }
 
-/// Draws the frame and the names of the axes. The name of a logarithmic value axis says so.
-pub(super) fn frame(svg: &mut Svg, y: &Scale, right: f64, x_name: &str, y_name: &str) {
-    let bottom = y.from;
-    svg.frame(LEFT, TOP, right, bottom);
-    svg.text((f64::midpoint(LEFT, right), bottom + 40.0), NAME, Anchor::Middle, INK, x_name);
-    let y_name = if y.kind == Kind::Log { format!("{y_name} (log scale)") } else { y_name.to_owned() };
-    svg.turned_text((20.0, f64::midpoint(TOP, bottom)), NAME, Anchor::Middle, INK, -90.0, &y_name);
+/// A drawing that is filled from top to bottom.
+pub(super) struct Sheet {
+    pub(super) svg: Svg,
+    /// Where the next part begins.
+    pub(super) at: f64,
+}
+
+impl Sheet {
+    /// One with a title, and below it what the axes are.
+    pub(super) fn new(title: &str, axes: &str) -> Sheet {
+        let mut sheet = Sheet { svg: Svg::new(WIDTH, title), at: 8.0 };
+        for line in wrap(title, TITLE.0, WIDTH - 2.0 * MARGIN) {
+            sheet.at += TITLE.1;
+            sheet.svg.text((MARGIN, sheet.at - 5.0), TITLE.0, Anchor::Start, INK, &line);
+        }
+        sheet.paragraph(GREY, axes);
+        sheet
+    }
+
+    /// Writes `text` over as many lines as it needs.
+    pub(super) fn paragraph(&mut self, colour: &str, text: &str) {
+        for line in wrap(text, SMALL, WIDTH - 2.0 * MARGIN) {
+            self.at += LINE;
+            self.svg.text((MARGIN, self.at - 4.0), SMALL, Anchor::Start, colour, &line);
+        }
+        self.at += PARAGRAPH;
+    }
+
+    /// Writes the heading of a part.
+    pub(super) fn heading(&mut self, text: &str) {
+        self.at += 4.0;
+        self.paragraph(INK, text);
+    }
+
+    /// Writes what markers stand for, as many to a line as fit.
+    pub(super) fn legend(&mut self, entries: &[(Look<'_>, &str)]) {
+        let mut left = MARGIN;
+        self.at += LINE;
+        for (look, text) in entries {
+            let text = cut_within(text, SMALL, WIDTH - 2.0 * MARGIN - 18.0);
+            let width = 16.0 + text_width(&text, SMALL);
+            if left > MARGIN && left + width > WIDTH - MARGIN {
+                left = MARGIN;
+                self.at += LINE;
+            }
+            self.svg.marker((left + 6.0, self.at - 8.0), *look, "");
+            self.svg.text((left + 16.0, self.at - 4.0), SMALL, Anchor::Start, INK, &text);
+            left += width + 14.0;
+        }
+        self.at += PARAGRAPH;
+    }
+
+    /// Takes room for a plot from `left` to `right`, and below it for the numbers of its axis.
+    pub(super) fn plot(&mut self, left: f64, right: f64, height: f64) -> Area {
+        let top = self.at + 3.0;
+        let area = Area { left, top, right, bottom: top + height };
+        self.at = area.bottom + 20.0 + PARAGRAPH;
+        area
+    }
+
+    /// The drawing.
+    pub(super) fn finish(self) -> String {
+        let height = self.at + 6.0;
+        self.svg.finish(height)
+    }
+}
+
+/// The number at a tick.
+pub(super) fn tick_text(value: f64) -> String {
+    decimals(value, 6)
+}
+
+/// Where a plot begins whose value axis has the ticks of `y`, which can be of any height.
+pub(super) fn left_of(y: &Scale) -> f64 {
+    let widths = y.ticks().into_iter().map(|tick| text_width(&tick_text(tick), SMALL));
+    MARGIN + widths.fold(24.0, f64::max) + GAP
+}
+
+/// Draws the border of a plot.
+pub(super) fn border(svg: &mut Svg, area: &Area) {
+    svg.rectangle(area.sides(), "none", GREY);
+}
+
+/// Draws a grid line at each tick of the value axis, and a number where there is room for one.
+pub(super) fn value_axis(svg: &mut Svg, area: &Area, y: &Scale) {
+    let mut free = f64::INFINITY;
+    for tick in y.ticks() {
+        let at = y.place(tick);
+        svg.line((area.left, at), (area.right, at), Stroke::solid(GRID, 1.0));
+        if at + LINE / 2.0 <= free {
+            svg.text((area.left - GAP, at + 4.0), SMALL, Anchor::End, INK, &tick_text(tick));
+            free = at - LINE / 2.0;
+        }
+    }
+}
+
+/// Draws a grid line at each of `ticks`, which go to the right, and its text below where there is room for it.
+pub(super) fn axis_below(svg: &mut Svg, area: &Area, ticks: &[(f64, String)]) {
+    let mut free = MARGIN / 2.0;
+    for (at, text) in ticks {
+        svg.line((*at, area.top), (*at, area.bottom), Stroke::solid(GRID, 1.0));
+        let half = text_width(text, SMALL) / 2.0;
+        let middle = at.min(WIDTH - MARGIN / 2.0 - half);
+        if middle - half >= free {
+            svg.line((*at, area.bottom), (*at, area.bottom + 4.0), Stroke::solid(GREY, 1.0));
+            svg.text((middle, area.bottom + 16.0), SMALL, Anchor::Middle, INK, text);
+            free = middle + half + 8.0;
+        }
+    }
+}
+
+/// The ticks of an axis with their texts.
+pub(super) fn numbered(scale: &Scale) -> Vec<(f64, String)> {
+    scale.ticks().into_iter().map(|tick| (scale.place(tick), tick_text(tick))).collect()
+}
+
+/// A logarithmic axis of batches across `area`, and its ticks: the batches themselves. A single one is in the middle.
+pub(super) fn batch_axis(area: &Area, batches: &[u32]) -> (Scale, Vec<(f64, String)>) {
+    let low = batches.iter().copied().min().map_or(1.0, f64::from);
+    let high = batches.iter().copied().max().map_or(1.0, f64::from);
+    let reach = 2f64.sqrt();
+    let x = area.across(Kind::Log, low / reach, high * reach);
+    let mut batches = batches.to_vec();
+    batches.sort_unstable();
+    batches.dedup();
+    let ticks = batches.into_iter().map(|batch| (x.place(f64::from(batch)), batch.to_string())).collect();
+    (x, ticks)
 }

@@ -3,21 +3,30 @@
 //! derives a number itself and never looks at a clock, a host or a directory, so the same analysis always gives the
 //! same bytes. The pages come from the templates in `templates/`.
 
+mod changes;
 mod comparison;
 mod figure;
 mod figures;
 mod frame;
+#[cfg(test)]
+mod geometry_tests;
+mod hover;
+mod inks;
+mod labels;
+mod letters;
+mod lines;
 mod package;
 mod page;
 mod png;
 mod roofs;
 mod scale;
+mod selection;
 mod svg;
 
 use crate::analysis::history::History;
 use crate::analysis::table::{About, CSV_FILES, CsvFile, Keys, Rows, history_table};
 use crate::analysis::{Analysis, Study};
-use figure::{Drawing, Drawn};
+use figure::Drawn;
 use package::{Described, package};
 
 pub use comparison::{
@@ -136,11 +145,13 @@ pub fn render(
     links: &RunLinks,
 ) -> Result<Vec<File>, RenderError> {
     let figures: Vec<Drawn> = FIGURES.iter().map(|figure| (figure, (figure.draw)(analysis))).collect();
+    let all = || figures.iter().flat_map(|(figure, drawings)| drawings.iter().map(move |it| (figure, it)));
+    let plots: Vec<(String, &str)> =
+        all().map(|(figure, drawing)| (figure.file_name(drawing), drawing.svg.as_str())).collect();
     let mut files = Vec::new();
-    for (figure, drawings) in &figures {
-        for drawing in drawings {
-            files.extend(figure_files(&figure.file_name(drawing), drawing)?);
-        }
+    for (pictures, ((name, _), (_, drawing))) in pictures(&plots)?.into_iter().zip(plots.iter().zip(all())) {
+        files.extend(pictures);
+        files.push(File::text(format!("figures/{name}.csv"), drawing.numbers.csv()));
     }
     let page = page::page(study, analysis, &figures, links);
     files.push(File::text("report.md", page::render("report.md", &templates.markdown, &page)?));
@@ -149,15 +160,15 @@ pub fn render(
     Ok(files)
 }
 
-fn figure_files(name: &str, drawing: &Drawing) -> Result<[File; 3], RenderError> {
-    let path = |extension: &str| format!("figures/{name}.{extension}");
-    let pixels =
-        png::png(&drawing.svg).map_err(|source| RenderError::Draw { name: name.to_owned(), source })?;
-    Ok([
-        File::text(path("svg"), drawing.svg.clone()),
-        File { path: path("png"), contents: pixels },
-        File::text(path("csv"), drawing.numbers.csv()),
-    ])
+/// The SVG and the PNG of each of `plots`, which are a name and a drawing.
+fn pictures(plots: &[(String, &str)]) -> Result<Vec<[File; 2]>, RenderError> {
+    let svgs: Vec<&str> = plots.iter().map(|(_, svg)| *svg).collect();
+    let files = |((name, svg), pixels): (&(String, &str), Result<Vec<u8>, DrawError>)| {
+        let contents = pixels.map_err(|source| RenderError::Draw { name: name.clone(), source })?;
+        let path = |extension: &str| format!("figures/{name}.{extension}");
+        Ok([File::text(path("svg"), (*svg).to_owned()), File { path: path("png"), contents }])
+    };
+    plots.iter().zip(png::pngs(&svgs)).map(files).collect()
 }
 
 #[cfg(test)]
@@ -169,8 +180,10 @@ mod tests {
 
     use super::*;
     use crate::analysis::analyse;
-    use crate::analysis::fixture::{StudyBuilder, kernel, key, measured_peaks, study_with_peaks};
-    use crate::record::Outcome;
+    use crate::analysis::fixture::{StudyBuilder, kernel, key, measured_peaks, peaks_of, study_with_peaks};
+    use crate::analysis::peaks::Catalogue;
+    use crate::protocol::{IterationClock, Iterations};
+    use crate::record::{Outcome, Sensor, Telemetry};
 
     fn rendered(study: &Study) -> Vec<File> {
         render(study, &analyse(study), &Templates::default(), &RunLinks::none()).unwrap()
@@ -224,22 +237,35 @@ mod tests {
         assert_eq!(first.len(), second.len());
     }
 
+    /// A figure shows each line of the table beside it: with fewer lines, it has fewer shapes.
+    #[test]
+    fn every_figure_shows_what_its_table_has() {
+        let study = with_everything();
+        let fewer = with_fewer_runs(study.clone());
+        let (analysis, without) = (analyse(&study), analyse(&fewer));
+        for figure in FIGURES {
+            let of = |analysis: &Analysis<'_>| -> (usize, usize) {
+                let drawings = (figure.draw)(analysis);
+                // Points whose bytes are estimated are in the table alone.
+                let is_drawn = |row: &&Vec<String>| !row.contains(&"estimated".to_owned());
+                let rows = drawings.iter().flat_map(|it| &it.numbers.rows).filter(is_drawn).count();
+                (rows, drawings.iter().map(|drawing| shapes(&drawing.svg)).sum())
+            };
+            let ((rows, all), (fewer_rows, fewer_shapes)) = (of(&analysis), of(&without));
+            let (rows, more) = (rows - fewer_rows, all.saturating_sub(fewer_shapes));
+            assert!(rows > 0 && more >= rows, "{}: {more} shapes more for {rows} rows more", figure.name);
+        }
+    }
+
     #[test]
     fn every_figure_is_written_and_stands_on_both_pages() {
-        let study = with_an_axis(with_kernels(study_with_peaks()));
+        let study = with_everything();
         let analysis = analyse(&study);
-        let fewer = with_fewer_runs(study.clone());
-        let without = analyse(&fewer);
         let files = rendered(&study);
         let [markdown, html] = ["report.md", "report.html"].map(|page| text(&files, page));
         for figure in FIGURES {
             let drawings = (figure.draw)(&analysis);
             assert!(!drawings.is_empty(), "the study has nothing for the figure {}", figure.name);
-            for (drawing, without) in drawings.iter().zip((figure.draw)(&without)) {
-                let rows = drawing.numbers.rows.len() - without.numbers.rows.len();
-                let more = shapes(&drawing.svg).saturating_sub(shapes(&without.svg));
-                assert!(rows > 0 && more >= rows, "{}: {more} shapes more for {rows} rows more", figure.name);
-            }
             for drawing in drawings {
                 let name = format!("figures/{}", figure.file_name(&drawing));
                 for extension in ["svg", "png", "csv"] {
@@ -262,6 +288,51 @@ mod tests {
                 );
             }
         }
+    }
+
+    /// What a page has no room for lies beside it, and the page says so.
+    #[test]
+    fn a_page_shows_twelve_drawings_and_links_the_others() {
+        let files = rendered(&geometry_tests::study_of_60());
+        let [markdown, html] = ["report.md", "report.html"].map(|page| text(&files, page));
+        let names: Vec<&str> = files.iter().filter_map(|file| file.path.strip_suffix(".svg")).collect();
+        assert!(names.len() > selection::MOST, "{names:?}");
+        assert_eq!(html.matches("<svg").count(), selection::MOST);
+        assert_eq!(markdown.matches("![").count(), selection::MOST);
+        for name in names {
+            assert!(html.contains(name) && markdown.contains(name), "no page mentions {name}");
+        }
+        assert!(html.contains("More of them lie beside this page:"));
+        assert!(markdown.contains("More of them lie beside this page:"));
+    }
+
+    /// A study that has something for every figure.
+    fn with_everything() -> Study {
+        let mut study = with_a_second_device(with_an_axis(with_kernels(study_with_peaks())));
+        for cell in &mut study.cells {
+            let is_timing = cell.is_timing();
+            let Ok(record) = &mut cell.record else { continue };
+            if let (Some(measurement), true) = (&record.measurement, is_timing) {
+                let joules = measurement.samples as f64 * f64::from(record.key.batch);
+                let telemetry = Telemetry::default().with(Sensor::CpuEnergy, joules);
+                Arc::make_mut(record).observed.telemetry = Some(telemetry);
+                cell.iterations = Iterations::new(IterationClock::Host, &[(0.5, 0.0), (0.6, 0.0)]);
+            }
+        }
+        study
+    }
+
+    /// `study` with a run of another network on another host, whose device has other peaks.
+    fn with_a_second_device(mut study: Study) -> Study {
+        let added = StudyBuilder::new().run_with(key("other", "alexnet", 4, 1), 90.0, |record| {
+            record.provenance.host.hostname = "bench-2".to_owned();
+            let measurement = record.measurement.as_mut().unwrap();
+            measurement.details.device_name = Some("Other".to_owned());
+        });
+        study.cells.extend(added.build().cells);
+        study.peaks =
+            Catalogue::new(vec![measured_peaks(250e9, 20e9), peaks_of("bench-2", "Other", 500e9, 90e9)]);
+        study
     }
 
     /// `study` with a profiled job of one config, which counted two kernels.
@@ -309,12 +380,14 @@ mod tests {
         study
     }
 
-    /// The lines, areas and points of a figure.
+    /// The lines, areas and points of a figure, without the grids and ticks of its axes.
     fn shapes(svg: &str) -> usize {
-        ["<circle", "<path", "<line", "<polyline", "<polygon"]
-            .map(|shape| svg.matches(shape).count())
-            .iter()
-            .sum()
+        let is_shape = |line: &&str| {
+            ["<circle", "<path", "<line", "<polyline", "<polygon"].iter().any(|shape| line.starts_with(shape))
+        };
+        let of_axes =
+            |line: &str| line.contains(inks::GRID) || line.ends_with("#666666\" stroke-width=\"1\"/>");
+        svg.lines().filter(is_shape).filter(|line| !of_axes(line)).count()
     }
 
     /// One row has lost a run, another one all of its runs, and the third none.
@@ -449,14 +522,14 @@ mod tests {
         // A bar is one line with two caps.
         let lines = |svg: &str| svg.matches("stroke-width=\"1.4\"").count();
         let three = figure(&[10.0, 10.5, 9.5]);
-        assert!(three.contains("bar: 95 % interval, n = 3<") && lines(&three) == 3, "{three}");
+        assert!(three.contains("Bar: 95 % interval, n = 3.") && lines(&three) == 3, "{three}");
         let two = figure(&[10.0, 10.5]);
-        assert!(two.contains("no bar: n too small<") && lines(&two) == 0, "{two}");
+        assert!(two.contains("No bar: n is too small.") && lines(&two) == 0, "{two}");
         // It goes beyond the plot, at the top: the cap is missing.
         let wide = figure(&[10.0, 5.0, 20.0]);
         assert_eq!(lines(&wide), 2);
         let svg = text(&rendered(&study_with_peaks()), "figures/throughput_cpu.svg");
-        assert!(svg.contains("bar: 95 % interval, n = 3 to 6<") && !svg.contains("MAD"), "{svg}");
+        assert!(svg.contains("Bar: 95 % interval, n = 3 to 6.") && !svg.contains("MAD"), "{svg}");
     }
 
     #[test]
@@ -479,7 +552,7 @@ mod tests {
             let pages = ["report.md", "report.html"].map(|page| text(&files, page));
             assert!(pages.iter().all(|page| page.contains(words)), "{words} is missing");
         }
-        assert!(text(&files, "figures/roofline_cpu.svg").contains("confidence low."));
+        assert!(text(&files, "figures/roofline_cpu.svg").contains("Roofs (confidence low):"));
     }
 
     #[test]

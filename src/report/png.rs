@@ -1,6 +1,7 @@
 //! Renders figures as PNG. The font is built in, so that every machine draws the same pixels.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use resvg::{tiny_skia, usvg};
 
@@ -26,16 +27,44 @@ pub enum DrawError {
     Encode(String),
 }
 
-/// Draws `svg` as a PNG.
-///
-/// # Errors
-/// [`DrawError`].
-pub(super) fn png(svg: &str) -> Result<Vec<u8>, DrawError> {
+/// The most threads that draw. More would wait for memory.
+const THREADS: usize = 8;
+
+/// Draws each of `svgs` as a PNG, several at a time.
+pub(super) fn pngs(svgs: &[&str]) -> Vec<Result<Vec<u8>, DrawError>> {
+    let fonts = fonts();
+    let options = usvg::Options { fontdb: Arc::new(fonts), ..usvg::Options::default() };
+    let threads = std::thread::available_parallelism().map_or(1, usize::from).min(THREADS).min(svgs.len());
+    let next = AtomicUsize::new(0);
+    let work = || -> Vec<(usize, Result<Vec<u8>, DrawError>)> {
+        let mine = std::iter::from_fn(|| {
+            let index = next.fetch_add(1, Ordering::Relaxed);
+            Some((index, png(svgs.get(index)?, &options)))
+        });
+        mine.collect()
+    };
+    let mut drawn = std::thread::scope(|scope| {
+        let others: Vec<_> = (1..threads).map(|_| scope.spawn(work)).collect();
+        let mut drawn = work();
+        for other in others {
+            drawn.extend(other.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
+        }
+        drawn
+    });
+    drawn.sort_by_key(|(index, _)| *index);
+    drawn.into_iter().map(|(_, result)| result).collect()
+}
+
+/// The font of all figures.
+pub(super) fn fonts() -> usvg::fontdb::Database {
     let mut fonts = usvg::fontdb::Database::new();
     fonts.load_font_data(epaint_default_fonts::UBUNTU_LIGHT.to_vec());
     fonts.set_sans_serif_family("Ubuntu");
-    let options = usvg::Options { fontdb: Arc::new(fonts), ..usvg::Options::default() };
-    let tree = usvg::Tree::from_str(svg, &options).map_err(|source| DrawError::Parse(Box::new(source)))?;
+    fonts
+}
+
+fn png(svg: &str, options: &usvg::Options<'_>) -> Result<Vec<u8>, DrawError> {
+    let tree = usvg::Tree::from_str(svg, options).map_err(|source| DrawError::Parse(Box::new(source)))?;
     let size = tree.size();
     let [width, height] = [size.width(), size.height()].map(|length| (length * SCALE).ceil() as u32);
     let mut pixels = tiny_skia::Pixmap::new(width, height).ok_or(DrawError::Size { width, height })?;
@@ -45,22 +74,60 @@ pub(super) fn png(svg: &str) -> Result<Vec<u8>, DrawError> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::svg::{Anchor, INK, Svg};
+    use super::super::inks::INK;
+    use super::super::letters::text_width;
+    use super::super::svg::{Anchor, Svg};
     use super::*;
+
+    fn drawn(svg: &str) -> Vec<u8> {
+        pngs(&[svg]).remove(0).unwrap()
+    }
 
     /// A character without a glyph draws no pixels.
     #[test]
     fn the_font_has_all_characters_of_figures() {
-        let blank = png(&Svg::new(40.0, 40.0, "x").finish()).unwrap();
-        for character in "abcXYZ0189±×÷·–°µ²%/()=:_".chars() {
-            let mut svg = Svg::new(40.0, 40.0, "x");
+        let blank = drawn(&Svg::new(40.0, "x").finish(40.0));
+        for character in "abcXYZ0189±×÷·–°µ²%/()=:_…".chars() {
+            let mut svg = Svg::new(40.0, "x");
             svg.text((10.0, 30.0), 20.0, Anchor::Start, INK, &character.to_string());
-            assert_ne!(png(&svg.finish()).unwrap(), blank, "{character}");
+            assert_ne!(drawn(&svg.finish(40.0)), blank, "{character}");
+        }
+    }
+
+    /// The table of widths is that of the font.
+    #[test]
+    fn texts_are_as_wide_as_in_the_font() {
+        let options = usvg::Options { fontdb: Arc::new(fonts()), ..usvg::Options::default() };
+        let letters: String = (' '..='~').filter(|letter| !"<>&\"".contains(*letter)).collect();
+        for letter in letters.chars().chain("±×÷·–°µ²³…⁶≤≥".chars()) {
+            // Eight of them, between letters, since spaces at an end have no width.
+            let text = format!("x{}x", letter.to_string().repeat(8));
+            let family = "font-family=\"Ubuntu\" font-kerning=\"none\" xml:space=\"preserve\"";
+            let svg = format!(
+                "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"900\" height=\"99\"><text x=\"10\" y=\"50\" \
+                 font-size=\"50\" {family}>{text}</text></svg>"
+            );
+            let tree = usvg::Tree::from_str(&svg, &options).unwrap();
+            let width = f64::from(tree.root().abs_bounding_box().width());
+            let expected = text_width(&text, 50.0);
+            // The font moves some pairs of letters apart or together.
+            assert!(
+                (width / expected - 1.0).abs() < 0.06,
+                "{letter}: {width} in the font, {expected} in the table"
+            );
         }
     }
 
     #[test]
+    fn many_are_drawn_in_their_order() {
+        let svgs: Vec<String> = (1..=20).map(|width| Svg::new(f64::from(width), "x").finish(4.0)).collect();
+        let drawn = pngs(&svgs.iter().map(String::as_str).collect::<Vec<_>>());
+        let alone: Vec<Vec<u8>> = svgs.iter().map(|svg| self::drawn(svg)).collect();
+        assert_eq!(drawn.into_iter().map(Result::unwrap).collect::<Vec<_>>(), alone);
+    }
+
+    #[test]
     fn an_invalid_svg_is_refused() {
-        assert!(matches!(png("<svg"), Err(DrawError::Parse(_))));
+        assert!(matches!(pngs(&["<svg"])[..], [Err(DrawError::Parse(_))]));
     }
 }

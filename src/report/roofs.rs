@@ -1,20 +1,20 @@
-//! The roofs of a device, as every roofline draws them, the numbers beside points, and the key that says what they are.
+//! The roofs of a device, as every roofline draws them, and the key that says what the points are.
 
-use super::frame::{self, GRID, LEFT, SMALL, TOP};
+use super::frame::{self, Area, LINE, MARGIN, SMALL, Sheet, WIDTH};
+use super::inks::{GREY, INK};
+use super::labels::Labels;
+use super::letters::{cut, text_width};
 use super::scale::{Kind, Scale};
-use super::svg::{Anchor, GREY, INK, Shape, Stroke, Svg, text_width};
+use super::svg::{Anchor, Look, Stroke, Svg};
 use crate::analysis::peaks::{Peaks, Range};
 use crate::job::Precision;
-use crate::text::{decimals, significant};
+use crate::text::significant;
 
-/// The width of the plot.
-pub(super) const PLOT_WIDTH: f64 = 560.0;
+/// The height of the plot of a roofline.
+pub(super) const HEIGHT: f64 = 300.0;
 
-/// The height of a line of the key.
-const LINE: f64 = 18.0;
-
-/// The font size of numbers beside points.
-const NUMBER: f64 = 11.0;
+/// The font size of numbers and names beside points.
+pub(super) const NUMBER: f64 = 11.0;
 
 /// The unit of the value axis.
 #[derive(Clone, Copy)]
@@ -52,71 +52,134 @@ pub(super) fn flat_roofs(peaks: &Peaks, precisions: &[Precision], unit: Unit) ->
     precisions.iter().filter_map(roof).collect()
 }
 
-/// Draws the axes of a roofline and its grid.
-pub(super) fn axes(svg: &mut Svg, x: &Scale, y: &Scale, unit: Unit) {
-    let (right, bottom) = (LEFT + PLOT_WIDTH, y.from);
-    frame::value_grid(svg, y, right);
-    for tick in x.ticks() {
-        let at = x.place(tick);
-        svg.line((at, TOP), (at, bottom), Stroke::solid(GRID, 1.0));
-        svg.text((at, bottom + 18.0), SMALL, Anchor::Middle, INK, &decimals(tick, 6));
-    }
-    let x_name = "arithmetic intensity / FLOP per byte (log scale)";
-    frame::frame(svg, y, right, x_name, &format!("attained / {}", unit.name));
+/// A plot with its axes, and the places that are taken in it.
+pub(super) struct Plot {
+    pub(super) area: Area,
+    pub(super) x: Scale,
+    pub(super) y: Scale,
+    pub(super) unit: Unit,
+    pub(super) labels: Labels,
 }
 
-/// Draws the roofs, and returns the heights of the labels of the flat ones.
-pub(super) fn roofs(
-    svg: &mut Svg,
-    flat: &[FlatRoof],
-    bandwidth: Range,
-    x: &Scale,
-    y: &Scale,
-    unit: Unit,
-) -> Vec<f64> {
-    let slope = bandwidth.high / unit.flops;
-    let highest = flat.iter().map(|roof| roof.high).fold(0.0, f64::max);
-    let (thick, dashed) = (Stroke::solid(INK, 2.0), Stroke { colour: INK, width: 1.0, dashes: "4 3" });
-    // The diagonal starts where it enters the plot and ends at the highest roof.
-    let diagonal = |slope: f64| {
-        let enters = x.low.max(y.low / slope);
-        let ends = (highest / slope).min(x.high);
-        ((x.place(enters), y.place(enters * slope)), (x.place(ends), y.place(ends * slope)))
-    };
-    let (from, to) = diagonal(slope);
-    svg.line(from, to, thick);
-    if bandwidth.is_wide() {
-        let (from, to) = diagonal(bandwidth.low / unit.flops);
-        svg.line(from, to, dashed);
+impl Plot {
+    /// Where a point lies, of FLOPs per byte and FLOP/s.
+    pub(super) fn place(&self, intensity: f64, flops_per_s: f64) -> (f64, f64) {
+        (self.x.place(intensity), self.y.place(flops_per_s / self.unit.flops))
     }
-    let label = format!("{} GB/s", bandwidth.times(1e-9).text(3));
-    diagonal_label(svg, from, to, &label);
-    let mut taken: Vec<f64> = Vec::new();
-    let mut knees: Vec<f64> = Vec::new();
-    for FlatRoof { precision, low, high } in flat.iter().copied() {
-        let knee = high / slope;
-        let at = y.place(high);
-        svg.line((x.place(knee), at), (x.to, at), thick);
-        if low < high {
-            let at = y.place(low);
-            svg.line((x.place(low / slope), at), (x.to, at), dashed);
+
+    /// Draws the axes of a roofline with room around these intensities and heights, which are greater than 0.
+    pub(super) fn new(sheet: &mut Sheet, intensities: &[f64], heights: &[f64], unit: Unit) -> Plot {
+        let ends = |values: &[f64], below: f64, above: f64| {
+            let low = values.iter().copied().fold(f64::INFINITY, f64::min) / below;
+            let high = values.iter().copied().fold(0.0, f64::max) * above;
+            (low, high)
+        };
+        let (low, high) = ends(heights, 3.0, 2.4);
+        let left = frame::left_of(&Scale { kind: Kind::Log, low, high, from: 0.0, to: 1.0 });
+        let area = sheet.plot(left, WIDTH - MARGIN, HEIGHT);
+        let y = area.upwards(Kind::Log, low, high);
+        let (low, high) = ends(intensities, 4.0, 4.0);
+        let x = area.across(Kind::Log, low, high);
+        frame::value_axis(&mut sheet.svg, &area, &y);
+        frame::axis_below(&mut sheet.svg, &area, &frame::numbered(&x));
+        frame::border(&mut sheet.svg, &area);
+        Plot { area, x, y, unit, labels: Labels::within(area) }
+    }
+
+    /// The ends of the sloping roof of `slope` units per FLOP per byte: where it enters the plot, and where it meets
+    /// the flat roof at `highest`.
+    fn diagonal(&self, slope: f64, highest: f64) -> ((f64, f64), (f64, f64)) {
+        let enters = self.x.low.max(self.y.low / slope);
+        let ends = (highest / slope).min(self.x.high);
+        let at = |intensity: f64| (self.x.place(intensity), self.y.place(intensity * slope));
+        (at(enters), at(ends))
+    }
+
+    /// Draws the roofs with their labels.
+    pub(super) fn roofs(&mut self, svg: &mut Svg, flat: &[FlatRoof], bandwidth: Range) {
+        let slope = bandwidth.high / self.unit.flops;
+        let highest = flat.iter().map(|roof| roof.high).fold(0.0, f64::max);
+        let (thick, dashed) = (Stroke::solid(INK, 2.0), Stroke { colour: INK, width: 1.0, dashes: "4 3" });
+        let (from, to) = self.diagonal(slope, highest);
+        svg.line(from, to, thick);
+        self.labels.take_line(from, to);
+        if bandwidth.is_wide() {
+            let (from, to) = self.diagonal(bandwidth.low / self.unit.flops, highest);
+            svg.line(from, to, dashed);
         }
-        let value = Range { low, high }.text(3);
-        let text = format!("{precision} {value} {}", unit.name);
-        flat_label(svg, (x.to - 6.0, at), INK, &text, &mut taken);
-        knee_mark(svg, knee, at, x, y, &mut knees);
+        for FlatRoof { precision, low, high } in flat.iter().copied() {
+            let knee = (self.x.place(high / slope), self.y.place(high));
+            svg.line(knee, (self.area.right, knee.1), thick);
+            if low < high {
+                let at = self.y.place(low);
+                svg.line((self.x.place(low / slope), at), (self.area.right, at), dashed);
+            }
+            let value = Range { low, high }.text(3);
+            self.flat_label(svg, knee.1, INK, &format!("{precision} {value} {}", self.unit.name));
+            self.labels.take_line(knee, (self.area.right, knee.1));
+            self.knee_mark(svg, high / slope, knee);
+        }
+        self.diagonal_label(svg, from, to, &format!("{} GB/s", bandwidth.times(1e-9).text(3)));
     }
-    taken
-}
 
-/// Writes the label of a flat roof above it. If two roofs coincide, their labels are stacked.
-fn flat_label(svg: &mut Svg, (right, roof): (f64, f64), ink: &'static str, text: &str, taken: &mut Vec<f64>) {
-    let mut at = roof - 7.0;
-    while taken.iter().any(|other| (other - at).abs() < 14.0) {
-        at -= 15.0;
+    /// Writes the label of a flat roof above it, at the right. If roofs coincide, their labels are stacked.
+    fn flat_label(&mut self, svg: &mut Svg, roof: f64, ink: &str, text: &str) {
+        let right = self.area.right - 6.0;
+        let mut at = roof - 5.0;
+        while at > self.area.top + SMALL {
+            if self.labels.take_text((right, at), SMALL, Anchor::End, text) {
+                return svg.text((right, at), SMALL, Anchor::End, ink, text);
+            }
+            at -= 2.0;
+        }
     }
-    taken.push(at);
-    svg.text((right, at), SMALL, Anchor::End, ink, text);
+
+    /// Writes the label of the sloping roof below it.
+    fn diagonal_label(&mut self, svg: &mut Svg, from: (f64, f64), to: (f64, f64), text: &str) {
+        for share in [0.35, 0.5, 0.2, 0.65, 0.8] {
+            let at = (from.0 + share * (to.0 - from.0) + 10.0, from.1 + share * (to.1 - from.1) + 10.0);
+            if self.labels.take_text(at, SMALL, Anchor::Start, text) {
+                return svg.text(at, SMALL, Anchor::Start, INK, text);
+            }
+        }
+    }
+
+    /// Draws a flat roof at the clock that was seen.
+    pub(super) fn roof_at_clock(&mut self, svg: &mut Svg, roof: &RoofAtClock, bandwidth: Range) {
+        let RoofAtClock { precision, mhz, flops_per_s } = roof;
+        let (x, at) = self.place(flops_per_s.high / bandwidth.high, flops_per_s.high);
+        svg.line((x, at), (self.area.right, at), Stroke { colour: GREY, width: 1.4, dashes: "1 3" });
+        let value = flops_per_s.times(1.0 / self.unit.flops).text(3);
+        let text = format!("{precision} at {mhz:.0} MHz: {value} {}", self.unit.name);
+        self.flat_label(svg, at, GREY, &text);
+    }
+
+    /// Marks a knee on the intensity axis. If its label finds no place, it is left out, because the table has the
+    /// number.
+    fn knee_mark(&mut self, svg: &mut Svg, knee: f64, (at, roof): (f64, f64)) {
+        let bottom = self.area.bottom;
+        svg.line((at, roof), (at, bottom), Stroke { colour: GREY, width: 1.0, dashes: "2 4" });
+        let text = format!("knee {}", significant(knee, 3));
+        let height = text_width(&text, NUMBER);
+        for side in [at - 4.0, at + 12.0] {
+            let place = [side - NUMBER, bottom - 8.0 - height, side + 3.0, bottom - 7.0];
+            if self.labels.take_box(place) {
+                return svg.upward_text((side, bottom - 8.0), NUMBER, Anchor::Start, GREY, &text);
+            }
+        }
+    }
+
+    /// Writes numbers or names beside points, whose markers reach `reach` pixels far, and returns how many found no
+    /// place.
+    pub(super) fn names(&mut self, svg: &mut Svg, points: &[((f64, f64), String)], reach: f64) -> usize {
+        for (at, _) in points {
+            self.labels.take(*at, reach);
+        }
+        let written = points
+            .iter()
+            .filter(|(at, text)| self.labels.write(svg, *at, reach, (text.as_str(), NUMBER, INK)));
+        points.len() - written.count()
+    }
 }
 
 /// A flat roof at the clock that was seen.
@@ -128,158 +191,28 @@ pub(super) struct RoofAtClock {
     pub(super) flops_per_s: Range,
 }
 
-/// Draws it.
-pub(super) fn roof_at_clock(
-    svg: &mut Svg,
-    RoofAtClock { precision, mhz, flops_per_s }: RoofAtClock,
-    bandwidth: Range,
-    x: &Scale,
-    y: &Scale,
-    unit: Unit,
-    taken: &mut Vec<f64>,
-) {
-    let (height, knee) = (flops_per_s.high / unit.flops, flops_per_s.high / bandwidth.high);
-    let at = y.place(height);
-    svg.line((x.place(knee), at), (x.to, at), Stroke { colour: GREY, width: 1.4, dashes: "1 3" });
-    let value = flops_per_s.times(1.0 / unit.flops).text(3);
-    let text = format!("{precision} at {mhz:.0} MHz: {value} {}", unit.name);
-    flat_label(svg, (x.to - 6.0, at), GREY, &text, taken);
-}
-
-/// Marks a knee on the intensity axis. `taken` are the positions of other knees' labels. If the label would overlap one
-/// of them, it goes to the other side of its line. If that is taken too, it is left out, because the table has the
-/// number.
-fn knee_mark(svg: &mut Svg, knee: f64, roof: f64, x: &Scale, y: &Scale, taken: &mut Vec<f64>) {
-    let at = x.place(knee);
-    svg.line((at, roof), (at, y.from), Stroke { colour: GREY, width: 1.0, dashes: "2 4" });
-    let free =
-        [at - 5.0, at + 12.0].into_iter().find(|side| taken.iter().all(|other| (other - side).abs() > 13.0));
-    if let Some(side) = free {
-        let text = format!("knee {}", significant(knee, 3));
-        svg.turned_text((side, y.from - 8.0), NUMBER, Anchor::Start, GREY, -90.0, &text);
-        taken.push(side);
-    }
-}
-
-/// Draws a label above the diagonal, parallel to it.
-fn diagonal_label(svg: &mut Svg, from: (f64, f64), to: (f64, f64), label: &str) {
-    let degrees = (to.1 - from.1).atan2(to.0 - from.0).to_degrees();
-    let middle = (f64::midpoint(from.0, to.0), f64::midpoint(from.1, to.1));
-    let (sine, cosine) = degrees.to_radians().sin_cos();
-    let lifted = (middle.0 + 7.0 * sine, middle.1 - 7.0 * cosine);
-    svg.turned_text(lifted, SMALL, Anchor::Middle, INK, degrees, label);
-}
-
-/// Axes with room around these intensities and heights, which are greater than 0.
-pub(super) fn log_scales(intensities: &[f64], heights: &[f64], bottom: f64) -> (Scale, Scale) {
-    let ends = |values: &[f64], below: f64, above: f64| {
-        let low = values.iter().copied().fold(f64::INFINITY, f64::min) / below;
-        let high = values.iter().copied().fold(0.0, f64::max) * above;
-        (low, high)
-    };
-    let (low, high) = ends(intensities, 4.0, 4.0);
-    let x = Scale { kind: Kind::Log, low, high, from: LEFT, to: LEFT + PLOT_WIDTH };
-    let (low, high) = ends(heights, 3.0, 2.2);
-    (x, Scale { kind: Kind::Log, low, high, from: bottom, to: TOP })
-}
-
 /// An entry of the key: the number that stands beside its point, the point's marker, and the words.
-pub(super) struct Entry {
+pub(super) struct Entry<'a> {
     pub(super) number: usize,
-    pub(super) shape: Shape,
-    pub(super) ink: &'static str,
-    pub(super) is_filled: bool,
+    pub(super) look: Look<'a>,
     pub(super) text: String,
-    pub(super) text_ink: &'static str,
+    pub(super) ink: &'a str,
 }
 
-/// Writes numbers beside points, each where it covers least. A point's own marker reaches `reach` pixels far.
-pub(super) fn draw_numbers(svg: &mut Svg, points: &[((f64, f64), usize)], reach: f64) {
-    let mut taken: Vec<[f64; 4]> = points.iter().map(|(at, _)| around(*at, reach, reach)).collect();
-    for (at, number) in points {
-        let text = number.to_string();
-        let half = text_width(&text, NUMBER) / 2.0 + 1.0;
-        let centre = free_place(*at, half, &taken);
-        if (centre.0 - at.0).hypot(centre.1 - at.1) > 16.0 {
-            svg.line(*at, centre, Stroke::solid("#bbbbbb", 0.8));
-        }
-        svg.text((centre.0, centre.1 + 4.0), NUMBER, Anchor::Middle, INK, &text);
-        taken.push(around(centre, half, 6.0));
+/// Draws the key below the plot.
+pub(super) fn draw_key<'a>(sheet: &mut Sheet, entries: impl Iterator<Item = Entry<'a>>) {
+    for Entry { number, look, text, ink } in entries {
+        sheet.at += LINE;
+        let (middle, baseline) = (sheet.at - 8.0, sheet.at - 4.0);
+        sheet.svg.text((MARGIN + 20.0, baseline), SMALL, Anchor::End, INK, &number.to_string());
+        sheet.svg.marker((MARGIN + 31.0, middle), look, "");
+        let text = cut(&text, SMALL, WIDTH - 2.0 * MARGIN - 42.0);
+        sheet.svg.text((MARGIN + 42.0, baseline), SMALL, Anchor::Start, ink, &text);
     }
+    sheet.at += 4.0;
 }
 
-/// The width and the height of a key of these words beside the plot.
-pub(super) fn key_size(texts: &[String]) -> (f64, f64) {
-    let widest = texts.iter().map(|text| text_width(text, SMALL)).fold(180.0, f64::max);
-    (widest + 60.0, (texts.len() + 1) as f64 * LINE)
-}
-
-/// Draws the key beside the plot.
-pub(super) fn draw_key(svg: &mut Svg, entries: impl Iterator<Item = Entry>) {
-    let left = LEFT + PLOT_WIDTH + 16.0;
-    let mut at = TOP + 10.0;
-    for Entry { number, shape, ink, is_filled, text, text_ink } in entries {
-        svg.text((left + 16.0, at + 4.0), SMALL, Anchor::End, INK, &number.to_string());
-        svg.marker(shape, (left + 27.0, at), 4.6, ink, is_filled);
-        svg.text((left + 38.0, at + 4.0), SMALL, Anchor::Start, text_ink, &text);
-        at += LINE;
-    }
-}
-
-/// A box around a point: left, top, right, bottom.
-fn around(at: (f64, f64), half_width: f64, half_height: f64) -> [f64; 4] {
-    [at.0 - half_width, at.1 - half_height, at.0 + half_width, at.1 + half_height]
-}
-
-/// The position for the number of the point at `at` with the least overlap with `taken`, the nearest one if several
-/// tie.
-fn free_place(at: (f64, f64), half_width: f64, taken: &[[f64; 4]]) -> (f64, f64) {
-    let overlap = |[left, top, right, bottom]: [f64; 4]| -> f64 {
-        let covered = |other: &[f64; 4]| {
-            let width = right.min(other[2]) - left.max(other[0]);
-            let height = bottom.min(other[3]) - top.max(other[1]);
-            width.max(0.0) * height.max(0.0)
-        };
-        taken.iter().map(covered).sum()
-    };
-    let directions = [
-        (1.0, 0.0),
-        (-1.0, 0.0),
-        (0.0, -1.0),
-        (0.0, 1.0),
-        (0.8, -0.8),
-        (-0.8, -0.8),
-        (0.8, 0.8),
-        (-0.8, 0.8),
-    ];
-    let candidates = [13.0, 22.0, 32.0, 44.0, 58.0]
-        .into_iter()
-        .flat_map(|radius| directions.map(|(x, y)| (at.0 + radius * x, at.1 + radius * y)));
-    candidates
-        .map(|centre| (overlap(around(centre, half_width, 6.0)), centre))
-        .min_by(|left, right| left.0.total_cmp(&right.0))
-        .map_or(at, |(_, centre)| centre)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use proptest::prelude::*;
-
-    proptest! {
-        /// Holds for up to a dozen points.
-        #[test]
-        fn numbers_do_not_overlap(places in prop::collection::vec((0.0..500.0f64, 0.0..400.0f64), 1..12)) {
-            let mut taken: Vec<[f64; 4]> = places.iter().map(|at| around(*at, 6.0, 6.0)).collect();
-            for at in &places {
-                let centre = free_place(*at, 7.0, &taken);
-                let own = around(centre, 7.0, 6.0);
-                for other in &taken {
-                    let apart = own[2] <= other[0] || other[2] <= own[0] || own[3] <= other[1] || other[3] <= own[1];
-                    prop_assert!(apart, "{centre:?} covers {other:?}");
-                }
-                taken.push(own);
-            }
-        }
-    }
+/// The axes of a roofline in words.
+pub(super) fn axes_text(unit: Unit) -> String {
+    format!("attained {} over arithmetic intensity in FLOP per byte (log scales)", unit.name)
 }

@@ -7,6 +7,9 @@ pub(super) enum Kind {
     Log,
 }
 
+/// The ratio of its ends below which a logarithmic axis has the ticks of a linear one.
+const NARROW: f64 = 5.0;
+
 /// An axis that maps the values `low ..= high` to the pixels `from ..= to`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Scale {
@@ -39,6 +42,8 @@ impl Scale {
         }
         match self.kind {
             Kind::Linear => linear_ticks(self.low, self.high),
+            // Within a small range, powers of ten and their halves are too few.
+            Kind::Log if spread < NARROW => linear_ticks(self.low, self.high),
             Kind::Log => log_ticks(self.low, self.high),
         }
     }

@@ -1,29 +1,16 @@
 //! Writes SVG. Numbers are rounded, so that the same figure always has the same bytes.
+//!
+//! Every text says how wide it is. So it is as wide in a browser without the font, and covers nothing there either.
 
 use std::fmt::Write;
 
+use super::inks::{INK, PAPER, dark_mode};
+use super::letters::text_width;
 use crate::clean::clean_text;
 use crate::text::decimals;
 
 /// The font of all figures. PNGs are drawn with the built-in font, the first one.
 const FONT_FAMILY: &str = "Ubuntu Light, Ubuntu, DejaVu Sans, Helvetica, Arial, sans-serif";
-
-/// The colour of axes and text.
-pub(super) const INK: &str = "#222222";
-
-/// The colour of secondary lines and text.
-pub(super) const GREY: &str = "#777777";
-
-/// Colours that are distinguishable with any colour vision (Okabe and Ito), strongest contrasts first.
-const PALETTE: [&str; 7] = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000"];
-
-/// The average width of a character, relative to the font size.
-const CHARACTER_WIDTH: f64 = 0.52;
-
-/// The approximate width of `text` at font size `size`.
-pub(super) fn text_width(text: &str, size: f64) -> f64 {
-    text.chars().count() as f64 * size * CHARACTER_WIDTH
-}
 
 /// Which part of a text its position refers to.
 #[derive(Clone, Copy, Debug)]
@@ -56,7 +43,7 @@ impl<'a> Stroke<'a> {
     }
 }
 
-/// The shape of a marker. Models differ in shape as well as in colour.
+/// The shape of a marker. What differs in colour differs in shape as well.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Shape {
     Circle,
@@ -66,21 +53,42 @@ pub(super) enum Shape {
     Wedge,
 }
 
-/// The shape of the `index`-th model in a figure.
+impl Shape {
+    /// The corners of one of radius 1; none of a circle.
+    fn corners(self) -> &'static [(f64, f64)] {
+        match self {
+            Shape::Circle => &[],
+            Shape::Square => &[(-0.9, -0.9), (0.9, -0.9), (0.9, 0.9), (-0.9, 0.9)],
+            Shape::Triangle => &[(0.0, -1.2), (1.1, 0.8), (-1.1, 0.8)],
+            Shape::Wedge => &[(0.0, 1.2), (1.1, -0.8), (-1.1, -0.8)],
+            Shape::Diamond => &[(0.0, -1.25), (1.25, 0.0), (0.0, 1.25), (-1.25, 0.0)],
+        }
+    }
+}
+
+/// The shape of the `index`-th of the things that a figure tells apart.
 pub(super) fn shape(index: usize) -> Shape {
     [Shape::Circle, Shape::Square, Shape::Triangle, Shape::Diamond, Shape::Wedge][index % 5]
 }
 
-/// The colour of the `index`-th line in a figure.
-pub(super) fn colour(index: usize) -> &'static str {
-    PALETTE[index % PALETTE.len()]
+/// How a marker looks.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Look<'a> {
+    pub(super) shape: Shape,
+    pub(super) radius: f64,
+    pub(super) colour: &'a str,
+    pub(super) is_filled: bool,
+}
+
+/// The marker of a single run: a small disc, hollow if it is left out.
+pub(super) fn run_look(colour: &str, counts: bool) -> Look<'_> {
+    Look { shape: Shape::Circle, radius: 2.4, colour, is_filled: counts }
 }
 
 /// A drawing under construction. Coordinates are in pixels from the upper left corner.
 #[derive(Debug)]
 pub(super) struct Svg {
     width: f64,
-    height: f64,
     title: String,
     body: String,
 }
@@ -95,10 +103,15 @@ fn escape(text: &str) -> String {
     clean_text(text).replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }
 
+/// The same for words that stand below each other.
+fn escape_lines(text: &str) -> String {
+    text.lines().map(escape).collect::<Vec<_>>().join("\n")
+}
+
 impl Svg {
-    /// An empty white drawing. Screen readers read `title`.
-    pub(super) fn new(width: f64, height: f64, title: &str) -> Self {
-        Svg { width, height, title: title.to_owned(), body: String::new() }
+    /// An empty drawing. Screen readers read `title`.
+    pub(super) fn new(width: f64, title: &str) -> Self {
+        Svg { width, title: title.to_owned(), body: String::new() }
     }
 
     fn element(&mut self, text: &str) {
@@ -112,107 +125,117 @@ impl Svg {
     }
 
     pub(super) fn polyline(&mut self, points: &[(f64, f64)], stroke: Stroke<'_>) {
-        let points: Vec<String> =
-            points.iter().map(|(x, y)| format!("{},{}", number(*x), number(*y))).collect();
         let look = stroke.attributes();
-        self.element(&format!("<polyline points=\"{}\" fill=\"none\" {look}/>", points.join(" ")));
+        self.element(&format!("<polyline points=\"{}\" fill=\"none\" {look}/>", corners(points)));
     }
 
-    pub(super) fn frame(&mut self, left: f64, top: f64, right: f64, bottom: f64) {
+    /// An area through which one sees what lies below.
+    pub(super) fn area(&mut self, points: &[(f64, f64)], colour: &str) {
+        let points = corners(points);
+        self.element(&format!("<polygon points=\"{points}\" fill=\"{colour}\" fill-opacity=\"0.2\"/>"));
+    }
+
+    /// A rectangle, filled with `fill` or empty, with a border in `border` or without one.
+    pub(super) fn rectangle(&mut self, [left, top, right, bottom]: [f64; 4], fill: &str, border: &str) {
         let [x, y, width, height] = [left, top, right - left, bottom - top].map(number);
         self.element(&format!(
-            "<rect x=\"{x}\" y=\"{y}\" width=\"{width}\" height=\"{height}\" fill=\"none\" stroke=\"{GREY}\" \
+            "<rect x=\"{x}\" y=\"{y}\" width=\"{width}\" height=\"{height}\" fill=\"{fill}\" stroke=\"{border}\" \
              stroke-width=\"1\"/>"
         ));
     }
 
     pub(super) fn text(&mut self, at: (f64, f64), size: f64, anchor: Anchor, colour: &str, text: &str) {
-        self.turned_text(at, size, anchor, colour, 0.0, text);
+        let (x, y) = (number(at.0), number(at.1));
+        let element = text_element(&format!("x=\"{x}\" y=\"{y}\""), size, anchor, colour, text);
+        self.element(&element);
     }
 
-    /// Text that is rotated clockwise by `degrees` around its position.
-    pub(super) fn turned_text(
+    /// Text that goes upwards.
+    pub(super) fn upward_text(
         &mut self,
         at: (f64, f64),
         size: f64,
         anchor: Anchor,
         colour: &str,
-        degrees: f64,
         text: &str,
     ) {
-        let anchor = match anchor {
-            Anchor::Start => "start",
-            Anchor::Middle => "middle",
-            Anchor::End => "end",
-        };
         let (x, y) = (number(at.0), number(at.1));
-        let turn = if degrees == 0.0 {
-            String::new()
-        } else {
-            format!(" transform=\"rotate({} {x} {y})\"", number(degrees))
-        };
-        self.element(&format!(
-            "<text x=\"{x}\" y=\"{y}\" font-size=\"{}\" text-anchor=\"{anchor}\" fill=\"{colour}\"{turn}>{}</text>",
-            number(size),
-            escape(text)
-        ));
+        let place = format!("x=\"{x}\" y=\"{y}\" transform=\"rotate(-90 {x} {y})\"");
+        self.element(&text_element(&place, size, anchor, colour, text));
     }
 
-    /// A marker of `radius` in `colour`, filled or hollow.
-    pub(super) fn marker(&mut self, shape: Shape, at: (f64, f64), radius: f64, colour: &str, filled: bool) {
-        let fill = if filled { colour } else { "#ffffff" };
-        let look = format!("fill=\"{fill}\" stroke=\"{colour}\" stroke-width=\"1.6\"");
+    /// A marker. `hover` is what a browser shows when somebody points at it.
+    pub(super) fn marker(&mut self, at: (f64, f64), look: Look<'_>, hover: &str) {
+        let Look { shape, radius, colour, is_filled } = look;
+        let fill = if is_filled { colour } else { PAPER };
+        let width = if radius < 3.0 { "1" } else { "1.6" };
+        let paint = format!("fill=\"{fill}\" stroke=\"{colour}\" stroke-width=\"{width}\"");
         if shape == Shape::Circle {
             let [x, y, r] = [at.0, at.1, radius].map(number);
-            return self.element(&format!("<circle cx=\"{x}\" cy=\"{y}\" r=\"{r}\" {look}/>"));
+            return self.titled("circle", &format!("cx=\"{x}\" cy=\"{y}\" r=\"{r}\" {paint}"), hover);
         }
-        let corners: &[(f64, f64)] = match shape {
-            Shape::Square => &[(-0.9, -0.9), (0.9, -0.9), (0.9, 0.9), (-0.9, 0.9)],
-            Shape::Triangle => &[(0.0, -1.2), (1.1, 0.8), (-1.1, 0.8)],
-            Shape::Wedge => &[(0.0, 1.2), (1.1, -0.8), (-1.1, -0.8)],
-            Shape::Diamond | Shape::Circle => &[(0.0, -1.25), (1.25, 0.0), (0.0, 1.25), (-1.25, 0.0)],
-        };
-        let points: Vec<String> = corners
-            .iter()
-            .map(|(x, y)| format!("{},{}", number(at.0 + radius * x), number(at.1 + radius * y)))
-            .collect();
-        self.element(&format!("<polygon points=\"{}\" {look}/>", points.join(" ")));
+        let place = |(x, y): &(f64, f64)| (at.0 + radius * x, at.1 + radius * y);
+        let points = corners(&shape.corners().iter().map(place).collect::<Vec<_>>());
+        self.titled("polygon", &format!("points=\"{points}\" {paint}"), hover);
     }
 
     /// A disc through which one sees what lies below, for a share.
-    pub(super) fn disc(&mut self, at: (f64, f64), radius: f64, colour: &str) {
+    pub(super) fn disc(&mut self, at: (f64, f64), radius: f64, colour: &str, hover: &str) {
         let [x, y, r] = [at.0, at.1, radius].map(number);
-        self.element(&format!(
-            "<circle cx=\"{x}\" cy=\"{y}\" r=\"{r}\" fill=\"{colour}\" fill-opacity=\"0.15\" stroke=\"{colour}\" \
-             stroke-width=\"1.6\"/>"
-        ));
+        let paint =
+            format!("fill=\"{colour}\" fill-opacity=\"0.15\" stroke=\"{colour}\" stroke-width=\"1.6\"");
+        self.titled("circle", &format!("cx=\"{x}\" cy=\"{y}\" r=\"{r}\" {paint}"), hover);
     }
 
-    /// A dot, for one run.
-    pub(super) fn dot(&mut self, at: (f64, f64), colour: &str) {
-        let [x, y] = [at.0, at.1].map(number);
-        self.element(&format!(
-            "<circle cx=\"{x}\" cy=\"{y}\" r=\"2.2\" fill=\"{colour}\" fill-opacity=\"0.55\"/>"
-        ));
-    }
-
-    /// A cross, for one run that is left out.
-    pub(super) fn cross(&mut self, at: (f64, f64), colour: &str) {
-        let reach = 3.5;
-        let stroke = Stroke::solid(colour, 1.4);
-        self.line((at.0 - reach, at.1 - reach), (at.0 + reach, at.1 + reach), stroke);
-        self.line((at.0 - reach, at.1 + reach), (at.0 + reach, at.1 - reach), stroke);
+    fn titled(&mut self, name: &str, attributes: &str, hover: &str) {
+        let element = match hover {
+            "" => format!("<{name} {attributes}/>"),
+            hover => format!("<{name} {attributes}><title>{}</title></{name}>", escape_lines(hover)),
+        };
+        self.element(&element);
     }
 
     /// The drawing as an `<svg>` element, for a file or within HTML.
-    pub(super) fn finish(self) -> String {
-        let [width, height] = [self.width, self.height].map(number);
+    pub(super) fn finish(self, height: f64) -> String {
+        let [width, height] = [self.width, height.ceil()].map(number);
         let title = escape(&self.title);
         format!(
-            "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{width}\" height=\"{height}\" viewBox=\"0 0 {width} \
-             {height}\" font-family=\"{FONT_FAMILY}\" role=\"img\">\n<title>{title}</title>\n<rect width=\"{width}\" \
-             height=\"{height}\" fill=\"#ffffff\"/>\n{}</svg>\n",
+            "<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"orchestrate\" width=\"{width}\" height=\"{height}\" \
+             viewBox=\"0 0 {width} {height}\" font-family=\"{FONT_FAMILY}\" role=\"img\" aria-label=\"{title}\">\n\
+             <title>{title}</title>\n{}\n<rect width=\"{width}\" height=\"{height}\" fill=\"{PAPER}\"/>\n{}</svg>\n",
+            dark_mode(),
             self.body
         )
     }
+}
+
+fn text_element(place: &str, size: f64, anchor: Anchor, colour: &str, text: &str) -> String {
+    let anchor = match anchor {
+        Anchor::Start => "start",
+        Anchor::Middle => "middle",
+        Anchor::End => "end",
+    };
+    let (size_text, length) = (number(size), number(text_width(&clean_text(text), size)));
+    let text = escape(text);
+    format!(
+        "<text {place} font-size=\"{size_text}\" textLength=\"{length}\" lengthAdjust=\"spacingAndGlyphs\" \
+         text-anchor=\"{anchor}\" fill=\"{colour}\">{text}</text>"
+    )
+}
+
+fn corners(points: &[(f64, f64)]) -> String {
+    let points = points.iter().map(|(x, y)| format!("{},{}", number(*x), number(*y)));
+    points.collect::<Vec<_>>().join(" ")
+}
+
+/// The legend's line for a stroke and a marker.
+pub(super) fn sample(svg: &mut Svg, at: (f64, f64), dashes: &str, look: Look<'_>) {
+    let stroke = Stroke { colour: look.colour, width: 1.8, dashes };
+    svg.line((at.0 - 9.0, at.1), (at.0 + 9.0, at.1), stroke);
+    svg.marker(at, look, "");
+}
+
+/// The text in ink, as most texts are.
+pub(super) fn ink_text(svg: &mut Svg, at: (f64, f64), size: f64, anchor: Anchor, text: &str) {
+    svg.text(at, size, anchor, INK, text);
 }

@@ -4,8 +4,7 @@ pub(super) mod forest;
 mod page;
 mod words;
 
-use super::figure::Drawing;
-use super::{File, RenderError, figure_files};
+use super::{File, RenderError, pictures};
 use crate::analysis::table::comparison_table;
 use crate::analysis::versus::Versus;
 
@@ -21,14 +20,13 @@ const FOREST: &str = "forest";
 pub fn comparison_files(versus: &Versus) -> Result<Vec<File>, RenderError> {
     let table = comparison_table(versus);
     let mut files = vec![File::text("comparison.csv", table.csv())];
-    let forest = forest::draw(versus);
-    files.push(File::text("comparison.md", page::page(versus, forest.is_some())));
-    if let Some(svg) = forest {
-        let drawing = Drawing { of: String::new(), title: String::new(), svg, numbers: table };
-        // Its numbers are those of `comparison.csv`.
-        let figure = figure_files(FOREST, &drawing)?;
-        files.extend(figure.into_iter().filter(|file| !file.path.ends_with(".csv")));
-    }
+    // Their numbers are those of `comparison.csv`.
+    let svgs = forest::draw(versus);
+    let name = |part: usize| if part == 1 { FOREST.to_owned() } else { format!("{FOREST}_{part}") };
+    let plots: Vec<(String, &str)> = (1..).map(name).zip(svgs.iter().map(String::as_str)).collect();
+    let names: Vec<&str> = plots.iter().map(|(name, _)| name.as_str()).collect();
+    files.push(File::text("comparison.md", page::page(versus, &names)));
+    files.extend(pictures(&plots)?.into_iter().flatten());
     Ok(files)
 }
 

@@ -3,8 +3,8 @@
 use super::words::{differences_text, geometric_mean_text, legend, outcome_text, table_cells, table_header};
 use crate::analysis::versus::Versus;
 
-/// The page.
-pub(super) fn page(versus: &Versus, has_forest: bool) -> String {
+/// The page, with the forest plots of these names.
+pub(super) fn page(versus: &Versus, forests: &[&str]) -> String {
     let [from, to] = &versus.names;
     let mut parts = vec![format!("# {to} compared with {from}"), outcome(versus)];
     parts.push(match &differences_text(versus)[..] {
@@ -16,9 +16,8 @@ pub(super) fn page(versus: &Versus, has_forest: bool) -> String {
     let rule = format!("|{}\n", "---|".repeat(header.len()));
     parts.push(format!("{}{rule}{}", table_row(&header), rows.collect::<String>()).trim_end().to_owned());
     parts.push(legend(versus));
-    if has_forest {
-        parts.push(format!("![Ratios of throughput, {to} ÷ {from}](figures/forest.svg)"));
-    }
+    let image = |name: &&str| format!("![Ratios of throughput, {to} ÷ {from}](figures/{name}.svg)");
+    parts.extend(forests.iter().map(image));
     parts.join("\n\n") + "\n"
 }
 

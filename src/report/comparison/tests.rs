@@ -6,6 +6,7 @@ use crate::analysis::fixture::StudyBuilder;
 use crate::analysis::group::Row;
 use crate::analysis::judge;
 use crate::analysis::versus::{Side, versus};
+use crate::report::geometry_tests::assert_geometry;
 
 /// Every verdict, a config that only one side has, and one whose samples are too few.
 fn compared(told: impl FnOnce(&Versus)) {
@@ -53,33 +54,7 @@ fn every_file() {
 #[test]
 fn no_text_of_the_forest_plot_leaves_it_or_covers_another() {
     compared(|found| {
-        let svg = forest::draw(found).unwrap();
-        let attribute = |element: &str, name: &str| -> Option<String> {
-            let (_, rest) = element.split_once(&format!(" {name}=\""))?;
-            Some(rest.split_once('"')?.0.to_owned())
-        };
-        let number = |element: &str, name: &str| attribute(element, name).unwrap().parse::<f64>().unwrap();
-        let root = svg.lines().next().unwrap();
-        let (width, height) = (number(root, "width"), number(root, "height"));
-        let mut boxes: Vec<(f64, f64, f64, f64, String)> = Vec::new();
-        for element in svg.lines().filter(|line| line.starts_with("<text ")) {
-            let text = element.split_once('>').unwrap().1.trim_end_matches("</text>").to_owned();
-            let size = number(element, "font-size");
-            let wide = crate::report::svg::text_width(&text, size);
-            let (x, y) = (number(element, "x"), number(element, "y"));
-            let left = match attribute(element, "text-anchor").unwrap().as_str() {
-                "start" => x,
-                "middle" => x - wide / 2.0,
-                _ => x - wide,
-            };
-            assert!(left >= 0.0 && left + wide <= width && y <= height, "{text} leaves the plot");
-            boxes.push((left, y - 0.75 * size, left + wide, y, text));
-        }
-        for (index, one) in boxes.iter().enumerate() {
-            for other in &boxes[index + 1..] {
-                let apart = one.2 <= other.0 || other.2 <= one.0 || one.3 <= other.1 || other.3 <= one.1;
-                assert!(apart, "{} covers {}", one.4, other.4);
-            }
-        }
+        let [svg] = &forest::draw(found)[..] else { panic!("one plot") };
+        assert_geometry("forest", svg);
     });
 }

@@ -21,14 +21,18 @@ the geometric mean of all ratios.",
 };
 
 fn draw(analysis: &Analysis<'_>) -> Vec<Drawing> {
-    analysis.axes.iter().filter_map(of_effect).collect()
+    analysis.axes.iter().flat_map(of_effect).collect()
 }
 
-fn of_effect(effect: &Effect) -> Option<Drawing> {
-    let svg = forest::draw(&effect.versus)?;
+fn of_effect(effect: &Effect) -> Vec<Drawing> {
     let Effect { axis, place, .. } = effect;
     let of = if *place == 1 { axis.clone() } else { format!("{axis}_{place}") };
     let [from, to] = &effect.versus.names;
-    let title = format!("Throughput of {to} ÷ that of {from}");
-    Some(Drawing { of, title, svg, numbers: effect_table(effect) })
+    let drawing = |(svg, part): (String, usize)| Drawing {
+        of: if part == 1 { of.clone() } else { format!("{of}_part{part}") },
+        title: format!("Throughput of {to} ÷ that of {from}"),
+        svg,
+        numbers: effect_table(effect),
+    };
+    forest::draw(&effect.versus).into_iter().zip(1..).map(drawing).collect()
 }

@@ -8,11 +8,10 @@ use crate::analysis::group::Row;
 use crate::analysis::peaks::Peaks;
 use crate::analysis::table::{Keys, kernel_sections, kernel_table};
 use crate::report::figure::{Drawing, Figure};
-use crate::report::frame::{self, LEFT, SMALL, TOP};
-use crate::report::roofs::{
-    Entry, PLOT_WIDTH, Unit, axes, draw_key, draw_numbers, flat_roofs, key_size, log_scales, roofs,
-};
-use crate::report::svg::{Anchor, GREY, INK, Shape, Svg, colour};
+use crate::report::frame::Sheet;
+use crate::report::inks::{GREY, INK, colour};
+use crate::report::roofs::{Entry, Plot, Unit, axes_text, draw_key, flat_roofs};
+use crate::report::svg::{Look, Shape, Svg};
 use crate::text::significant;
 
 pub(super) const KERNELS: Figure = Figure {
@@ -35,10 +34,6 @@ time of all kernels. Its place is its FLOPs ÷ its bytes, and its FLOPs ÷ its s
     draw,
 };
 
-const PLOT_HEIGHT: f64 = 420.0;
-/// Room for the axis and three notes.
-const BELOW: f64 = 115.0;
-const NOTE_LINE: f64 = 17.0;
 /// The most characters of a name in the key.
 const NAME: usize = 44;
 /// The radius of a kernel that takes all of the time.
@@ -81,29 +76,30 @@ fn of_row(index: usize, row: &Row<'_>, analysis: &Analysis<'_>) -> Option<Drawin
         .into_iter()
         .filter_map(|placed| Some(Shown { placed, place: placed.place?, share: placed.time_share? }))
         .collect();
-    let keys: Vec<String> = shown.iter().map(key_line).collect();
-    let (key_width, key_height) = key_size(&keys);
-    let below = BELOW.max(key_height - PLOT_HEIGHT);
     let peaks = row.ceilings()?;
     let title = format!("Kernels of {}: {}", row.label(), peaks.device);
-    let mut svg = Svg::new(LEFT + PLOT_WIDTH + key_width, TOP + PLOT_HEIGHT + below, &title);
-    frame::title(&mut svg, &title);
-    draw_plot(&mut svg, row, peaks, &shown)?;
-    draw_key(&mut svg, shown.iter().zip(keys).map(|(kernel, text)| entry(kernel, text)));
-    notes(&mut svg, shares, &peaks.name);
+    let unit = Unit::of(peaks.ceiling(row.config.precision)?.flops_per_s.high);
+    let mut sheet = Sheet::new(&title, &axes_text(unit));
+    draw_plot(&mut sheet, row, (peaks, unit), &shown)?;
+    draw_key(&mut sheet, shown.iter().map(entry));
+    notes(&mut sheet, shares, &peaks.name);
     Some(Drawing {
         of: file_part(index, row),
         title,
-        svg: svg.finish(),
+        svg: sheet.finish(),
         numbers: kernel_table(row, analysis),
     })
 }
 
 /// Draws the axes, the roofs and the kernels. `None` if none has a place on the axes.
-fn draw_plot(svg: &mut Svg, row: &Row<'_>, peaks: &Peaks, shown: &[Shown<'_>]) -> Option<()> {
-    let (precision, bandwidth) = (row.config.precision, peaks.bandwidth?);
-    let unit = Unit::of(peaks.ceiling(precision)?.flops_per_s.high);
-    let flat = flat_roofs(peaks, &[precision], unit);
+fn draw_plot(
+    sheet: &mut Sheet,
+    row: &Row<'_>,
+    (peaks, unit): (&Peaks, Unit),
+    shown: &[Shown<'_>],
+) -> Option<()> {
+    let bandwidth = peaks.bandwidth?;
+    let flat = flat_roofs(peaks, &[row.config.precision], unit);
     let (mut intensities, mut heights): (Vec<f64>, Vec<f64>) =
         shown.iter().filter_map(Shown::coordinates).map(|(x, flops)| (x, flops / unit.flops)).unzip();
     if intensities.is_empty() {
@@ -111,10 +107,9 @@ fn draw_plot(svg: &mut Svg, row: &Row<'_>, peaks: &Peaks, shown: &[Shown<'_>]) -
     }
     intensities.extend(flat.iter().map(|roof| roof.high * unit.flops / bandwidth.high));
     heights.extend(flat.iter().map(|roof| roof.high));
-    let (x, y) = log_scales(&intensities, &heights, TOP + PLOT_HEIGHT);
-    axes(svg, &x, &y, unit);
-    roofs(svg, &flat, bandwidth, &x, &y, unit);
-    draw_kernels(svg, shown, |(intensity, flops)| (x.place(intensity), y.place(flops / unit.flops)));
+    let mut plot = Plot::new(sheet, &intensities, &heights, unit);
+    plot.roofs(&mut sheet.svg, &flat, bandwidth);
+    draw_kernels(&mut sheet.svg, shown, &mut plot);
     Some(())
 }
 
@@ -135,6 +130,11 @@ fn key_line(shown: &Shown<'_>) -> String {
     let name = &shown.placed.kernel.name;
     let cut: String = name.chars().take(NAME).collect();
     let more = if cut.len() < name.len() { "…" } else { "" };
+    format!("{}: {cut}{more}", words(shown))
+}
+
+/// Its share of the time, and where it is below the roofs.
+fn words(shown: &Shown<'_>) -> String {
     let what = match shown.coordinates() {
         Some(_) => shown.place.bound.to_string(),
         None if shown.place.flops_per_s > 0.0 => format!("{}, no bytes", shown.place.bound),
@@ -144,52 +144,46 @@ fn key_line(shown: &Shown<'_>) -> String {
             100.0 * shown.place.of_memory.low
         ),
     };
-    format!("{} % {what}: {cut}{more}", significant(100.0 * shown.share, 2))
+    format!("{} % {what}", significant(100.0 * shown.share, 2))
 }
 
-fn draw_kernels(svg: &mut Svg, shown: &[Shown<'_>], at: impl Fn((f64, f64)) -> (f64, f64)) {
-    let placed = shown.iter().filter_map(|kernel| Some((kernel, at(kernel.coordinates()?))));
-    let placed: Vec<(&Shown<'_>, (f64, f64))> = placed.collect();
+fn draw_kernels(svg: &mut Svg, shown: &[Shown<'_>], plot: &mut Plot) {
+    let at = |kernel: &Shown<'_>| kernel.coordinates().map(|(x, flops)| plot.place(x, flops));
+    let placed: Vec<(&Shown<'_>, (f64, f64))> =
+        shown.iter().filter_map(|kernel| Some((kernel, at(kernel)?))).collect();
     for (kernel, at) in &placed {
-        svg.disc(*at, (WHOLE * kernel.share.sqrt()).max(2.5), kernel.ink());
-        svg.dot(*at, kernel.ink());
+        let text = format!("{}\n{}", kernel.placed.kernel.name, words(kernel));
+        svg.disc(*at, (WHOLE * kernel.share.sqrt()).max(2.5), kernel.ink(), &text);
+        let look = Look { shape: Shape::Circle, radius: 2.2, colour: kernel.ink(), is_filled: true };
+        svg.marker(*at, look, &text);
     }
-    let numbers: Vec<((f64, f64), usize)> =
-        placed.iter().map(|(kernel, at)| (*at, kernel.placed.rank)).collect();
-    draw_numbers(svg, &numbers, 5.0);
+    let numbers: Vec<((f64, f64), String)> =
+        placed.iter().map(|(kernel, at)| (*at, kernel.placed.rank.to_string())).collect();
+    plot.names(svg, &numbers, 3.0);
 }
 
-fn entry(shown: &Shown<'_>, text: String) -> Entry {
+fn entry(shown: &Shown<'_>) -> Entry<'static> {
+    let is_filled = shown.coordinates().is_none();
     Entry {
         number: shown.placed.rank,
-        shape: Shape::Circle,
-        ink: shown.ink(),
-        is_filled: shown.coordinates().is_none(),
-        text,
-        text_ink: INK,
+        look: Look { shape: Shape::Circle, radius: 4.6, colour: shown.ink(), is_filled },
+        text: key_line(shown),
+        ink: INK,
     }
 }
 
-fn notes(svg: &mut Svg, shares: TimeShares, peaks: &str) {
+fn notes(sheet: &mut Sheet, shares: TimeShares, peaks: &str) {
     let percent = |share: f64| format!("{:.0} %", 100.0 * share);
-    let lines = [
-        format!(
-            "Of the kernels' time, {} is at the compute roof, {} at the memory roof, {} far from both,",
-            percent(shares.compute),
-            percent(shares.memory),
-            percent(shares.latency),
-        ),
-        format!(
-            "{} between or above, {} not placed. Areas are shares of that time.",
-            percent(shares.between),
-            percent(shares.unplaced)
-        ),
-        format!("Roofs: {peaks}. Seconds are those under the profiler."),
-    ];
-    for (index, text) in lines.iter().enumerate() {
-        let at = TOP + PLOT_HEIGHT + 62.0 + NOTE_LINE * index as f64;
-        svg.text((LEFT, at), SMALL, Anchor::Start, GREY, text);
-    }
+    let text = format!(
+        "Of the kernels' time, {} is at the compute roof, {} at the memory roof, {} far from both, {} between or \
+         above, {} not placed. Areas are shares of that time. Roofs: {peaks}. Seconds are those under the profiler.",
+        percent(shares.compute),
+        percent(shares.memory),
+        percent(shares.latency),
+        percent(shares.between),
+        percent(shares.unplaced)
+    );
+    sheet.paragraph(GREY, &text);
 }
 
 #[cfg(test)]
@@ -220,8 +214,7 @@ mod tests {
             "50 % compute-bound: ampere_sgemm_128x64_nn<",
             "40 % memory-bound: void at::native::vectorized_elementwise_kern…<",
             "5.0 % memory-bound, no FLOP, 90 % of the bandwidth: copy<",
-            "50 % is at the compute roof, 45 % at the memory roof, 0 % far from both,",
-            "0 % between or above, 5 % not placed.",
+            "50 % is at the compute roof, 45 % at",
         ] {
             assert!(drawing.svg.contains(text), "{text}: {}", drawing.svg);
         }

@@ -1,9 +1,15 @@
 //! The figures of a report, one file each.
 
 mod axes;
+mod iterations;
 mod kernels;
+mod order;
 mod roofline;
+mod rooflines;
+mod scaling;
+mod scatter;
 mod throughput;
+mod tradeoff;
 
 use super::figure::Figure;
 
@@ -11,4 +17,15 @@ pub(super) use axes::AXES;
 
 /// Every figure, in the order of the pages. This table decides what is drawn and written, the sections of both pages,
 /// which files of an earlier report are removed, and what the manual says.
-pub const FIGURES: &[Figure] = &[AXES, throughput::THROUGHPUT, roofline::ROOFLINE, kernels::KERNELS];
+pub const FIGURES: &[Figure] = &[
+    AXES,
+    throughput::THROUGHPUT,
+    rooflines::ROOFLINES,
+    roofline::ROOFLINE,
+    scaling::SCALING,
+    tradeoff::TRADEOFF,
+    scatter::SCATTER,
+    order::ORDER,
+    iterations::ITERATIONS,
+    kernels::KERNELS,
+];

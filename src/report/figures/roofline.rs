@@ -1,4 +1,5 @@
-//! The roofline of a device: roofs, knees, and configs as numbered points with a key beside the plot.
+//! The roofline of a device: roofs, knees, and configs as points. Few points have numbers and a key below the plot. Of
+//! many, those that differ in the batch alone are joined, and the lines have names.
 //!
 //! Points with counted bytes are filled, points with modelled bytes hollow. Points with estimated bytes are not drawn:
 //! they lie on the roof by construction.
@@ -12,13 +13,13 @@ use crate::analysis::roofline::{BytesSource, Point, Roofline};
 use crate::analysis::table::{Keys, point_sections, roofline_table};
 use crate::job::{ModelName, Precision};
 use crate::report::figure::{Drawing, Figure};
-use crate::report::frame::{self, LEFT, SMALL, TOP};
+use crate::report::frame::Sheet;
+use crate::report::hover::{self, suffix};
+use crate::report::inks::{ALARM, GREY, INK, colour};
 use crate::report::roofs::{
-    Entry, FlatRoof, PLOT_WIDTH, RoofAtClock, Unit, axes, draw_key, draw_numbers, flat_roofs, key_size,
-    log_scales, roof_at_clock, roofs,
+    Entry, FlatRoof, NUMBER, Plot, RoofAtClock, Unit, axes_text, draw_key, flat_roofs,
 };
-use crate::report::scale::Scale;
-use crate::report::svg::{Anchor, GREY, INK, Shape, Stroke, Svg, colour, shape};
+use crate::report::svg::{Look, Stroke, Svg, shape};
 use crate::stats;
 use crate::text::significant;
 
@@ -31,7 +32,8 @@ It needs a throughput, a network that `orchestrate` describes, and the device's 
 The findings say what is missing.",
     explanation: "\
 Each point is a config. The horizontal axis is its arithmetic intensity, the FLOPs per byte moved. The vertical axis is
-the FLOP/s that it attains. The sloping roof is the memory bandwidth, and each flat roof is the peak at a precision.
+the FLOP/s that it attains. Up to 16 points have numbers and a key; of more, lines join those that differ in the batch
+alone. The sloping roof is the memory bandwidth, and each flat roof is the peak at a precision.
 They meet at the knee.
 A dotted roof is the peak at the clock that was seen, if the peak says which clock it is for.
 
@@ -51,16 +53,14 @@ reports. They lie on that roof by construction and are not drawn.",
     draw,
 };
 
-const PLOT_HEIGHT: f64 = 420.0;
-/// Room for the axis and two notes.
-const BELOW: f64 = 98.0;
-const NOTE_LINE: f64 = 17.0;
+/// The most points that have numbers and a key. More could not be found in it.
+const NUMBERED: usize = 16;
 
 /// A point, ready to be drawn.
-struct Drawn<'r> {
+struct Drawn<'r, 'a> {
     point: &'r Point,
-    ink: &'static str,
-    shape: Shape,
+    row: &'r Row<'a>,
+    look: Look<'static>,
     at: (f64, f64),
     /// The heights between which its throughput lies; `None` if that is one.
     ends: Option<[f64; 2]>,
@@ -70,78 +70,80 @@ fn draw(analysis: &Analysis<'_>) -> Vec<Drawing> {
     analysis.rooflines.iter().filter_map(|roofline| of_device(roofline, analysis)).collect()
 }
 
+/// The points that are drawn.
+pub(super) fn shown<'r>(roofline: &'r Roofline<'_>) -> Vec<&'r Point> {
+    roofline.points.iter().filter(|point| point.source != BytesSource::Estimated).collect()
+}
+
 /// Draws `roofline`; `None` if there is no point to draw or no bandwidth.
 fn of_device(roofline: &Roofline<'_>, analysis: &Analysis<'_>) -> Option<Drawing> {
-    let points: Vec<&Point> =
-        roofline.points.iter().filter(|point| point.source != BytesSource::Estimated).collect();
+    let points = shown(roofline);
     let bandwidth = roofline.peaks.bandwidth?;
     if points.is_empty() {
         return None;
     }
     let env = &roofline.env;
     let unit = Unit::of(roofline.points.iter().map(|point| point.attainable).fold(0.0, f64::max));
-    let keys: Vec<String> =
-        points.iter().map(|point| key_line(point, &analysis.rows[point.row], unit)).collect();
-    let (key_width, key_height) = key_size(&keys);
-    let height = key_height.clamp(PLOT_HEIGHT, 1.5 * PLOT_HEIGHT);
     let title = format!("Roofline, {env}: {}", roofline.peaks.device);
-    let notes_height = BELOW + NOTE_LINE * (fillings(&points).len() as f64 - 1.0);
-    let below = notes_height.max(key_height - height);
-    let mut svg = Svg::new(LEFT + PLOT_WIDTH + key_width, TOP + height + below, &title);
-    frame::title(&mut svg, &title);
+    let mut sheet = Sheet::new(&title, &axes_text(unit));
     let flat = flat_roofs(roofline.peaks, &roofline.precisions, unit);
     let at_clock = roofs_at_clock(roofline, analysis);
-    let (x, y) = scales(&flat, &at_clock, &points, bandwidth.high, unit, TOP + height);
-    axes(&mut svg, &x, &y, unit);
-    let mut labels = roofs(&mut svg, &flat, bandwidth, &x, &y, unit);
-    for roof in at_clock {
-        roof_at_clock(&mut svg, roof, bandwidth, &x, &y, unit, &mut labels);
+    let (intensities, heights) = extent(&flat, &at_clock, &points, bandwidth.high, unit);
+    let mut plot = Plot::new(&mut sheet, &intensities, &heights, unit);
+    plot.roofs(&mut sheet.svg, &flat, bandwidth);
+    for roof in &at_clock {
+        plot.roof_at_clock(&mut sheet.svg, roof, bandwidth);
     }
-    let drawn = place(&points, analysis, &x, &y, unit);
-    draw_points(&mut svg, &drawn);
-    draw_key(&mut svg, drawn.iter().zip(keys).map(|(point, text)| entry(point, text)));
-    notes(&mut svg, roofline.peaks, &points, TOP + height);
+    let drawn = place(&points, analysis, &plot);
+    if points.len() <= NUMBERED {
+        draw_points(&mut sheet.svg, &drawn);
+        let numbers: Vec<((f64, f64), String)> =
+            drawn.iter().map(|point| (point.at, point.point.number.to_string())).collect();
+        plot.names(&mut sheet.svg, &numbers, 5.0);
+        draw_key(&mut sheet, drawn.iter().map(|point| entry(point, unit)));
+    } else {
+        draw_lines(&mut sheet, &mut plot, &drawn);
+    }
+    notes(&mut sheet, roofline.peaks, &points);
     let suffix = if roofline.part > 1 { format!("_{}", roofline.part) } else { String::new() };
     Some(Drawing {
         of: format!("{env}{suffix}"),
         title,
-        svg: svg.finish(),
+        svg: sheet.finish(),
         numbers: roofline_table(analysis, std::slice::from_ref(roofline)),
     })
 }
 
 fn key_line(point: &Point, row: &Row<'_>, unit: Unit) -> String {
     let key = &row.config;
-    let params = &row.distinction;
     let above = if point.is_above_roof() { ", above its roof!" } else { "" };
-    let part = if row.part.1 > 1 { format!(" ({} of {})", row.part.0, row.part.1) } else { String::new() };
     let share =
         row.share_of_peak().map(|share| format!(" ({} %)", share.times(100.0).text(2))).unwrap_or_default();
     format!(
-        "{} {} batch {}{params}{part}: {} {}{share}{above}",
+        "{} {} batch {}{}: {} {}{share}{above}",
         key.model,
         key.precision,
         key.batch,
+        suffix(row),
         significant(point.attained / unit.flops, 3),
         unit.name
     )
 }
 
-fn scales(
+/// The intensities and the heights that the axes have to show.
+fn extent(
     flat: &[FlatRoof],
     at_clock: &[RoofAtClock],
     points: &[&Point],
     bandwidth: f64,
     unit: Unit,
-    bottom: f64,
-) -> (Scale, Scale) {
+) -> (Vec<f64>, Vec<f64>) {
     let at_clock = at_clock.iter().map(|roof| roof.flops_per_s.high / unit.flops);
     let roofs: Vec<f64> = flat.iter().map(|roof| roof.high).chain(at_clock).collect();
     let knees = roofs.iter().map(|roof| roof * unit.flops / bandwidth);
-    let intensities: Vec<f64> = points.iter().map(|point| point.intensity).chain(knees).collect();
+    let intensities = points.iter().map(|point| point.intensity).chain(knees).collect();
     let attained = points.iter().map(|point| point.attained / unit.flops);
-    let heights: Vec<f64> = attained.chain(roofs.iter().copied()).collect();
-    log_scales(&intensities, &heights, bottom)
+    (intensities, attained.chain(roofs.iter().copied()).collect())
 }
 
 /// The roofs at the clocks that were seen, one per precision whose peak says its clock.
@@ -158,59 +160,111 @@ fn roofs_at_clock(roofline: &Roofline<'_>, analysis: &Analysis<'_>) -> Vec<RoofA
     roofline.precisions.iter().filter_map(of_precision).collect()
 }
 
-fn place<'r>(
-    points: &[&'r Point],
-    analysis: &Analysis<'_>,
-    x: &Scale,
-    y: &Scale,
-    unit: Unit,
-) -> Vec<Drawn<'r>> {
+fn place<'r, 'a>(points: &[&'r Point], analysis: &'r Analysis<'a>, plot: &Plot) -> Vec<Drawn<'r, 'a>> {
     let mut models: Vec<&ModelName> = Vec::new();
-    points
-        .iter()
-        .map(|&point| {
-            let row = &analysis.rows[point.row];
-            let known = models.iter().position(|model| **model == row.config.model);
-            let model = known.unwrap_or(models.len());
-            if known.is_none() {
-                models.push(&row.config.model);
-            }
-            let at = (x.place(point.intensity), y.place(point.attained / unit.flops));
-            let height = |flops: f64| y.place((flops / unit.flops).clamp(y.low, y.high));
-            let ends = Some(point.place.attained).filter(|range| range.is_wide());
-            let ends = ends.map(|range| range.ends().map(height));
-            Drawn { point, ink: colour(model), shape: shape(model), at, ends }
-        })
-        .collect()
+    let mut drawn = Vec::new();
+    for &point in points {
+        let row = &analysis.rows[point.row];
+        let known = models.iter().position(|model| **model == row.config.model);
+        let model = known.unwrap_or(models.len());
+        if known.is_none() {
+            models.push(&row.config.model);
+        }
+        let at = plot.place(point.intensity, point.attained);
+        let height = |flops: f64| plot.y.place((flops / plot.unit.flops).clamp(plot.y.low, plot.y.high));
+        let ends = Some(point.place.attained).filter(|range| range.is_wide());
+        let ends = ends.map(|range| range.ends().map(height));
+        let is_filled = point.source == BytesSource::Measured;
+        let look = Look { shape: shape(model), radius: 4.6, colour: colour(model), is_filled };
+        drawn.push(Drawn { point, row, look, at, ends });
+    }
+    drawn
 }
 
-fn draw_points(svg: &mut Svg, drawn: &[Drawn<'_>]) {
+/// What a browser shows of a point.
+pub(super) fn hover_text(point: &Point, row: &Row<'_>) -> String {
+    let above = if point.is_above_roof() { "\nabove its roof!" } else { "" };
+    format!(
+        "{}\n{} GFLOP/s at {} FLOP per byte, bytes {}{above}",
+        hover::of_row(row),
+        significant(point.attained / 1e9, 4),
+        significant(point.intensity, 4),
+        point.source
+    )
+}
+
+fn draw_points(svg: &mut Svg, drawn: &[Drawn<'_, '_>]) {
     for (point, [low, high]) in drawn.iter().filter_map(|point| Some((point, point.ends?))) {
-        svg.line((point.at.0, low), (point.at.0, high), Stroke::solid(point.ink, 1.4));
+        svg.line((point.at.0, low), (point.at.0, high), Stroke::solid(point.look.colour, 1.4));
     }
-    for point in drawn {
-        let filled = point.point.source == BytesSource::Measured;
-        svg.marker(point.shape, point.at, 5.0, point.ink, filled);
+    for Drawn { point, row, look, at, .. } in drawn {
+        svg.marker(*at, *look, &hover_text(point, row));
     }
-    let numbers: Vec<((f64, f64), usize)> =
-        drawn.iter().map(|point| (point.at, point.point.number)).collect();
-    draw_numbers(svg, &numbers, 6.0);
 }
 
-fn entry(drawn: &Drawn<'_>, text: String) -> Entry {
+/// Joins points that differ in the batch alone, and writes the name of each line beside its largest batch.
+fn draw_lines(sheet: &mut Sheet, plot: &mut Plot, drawn: &[Drawn<'_, '_>]) {
+    let mut lines: Vec<(String, Vec<&Drawn<'_, '_>>)> = Vec::new();
+    for point in drawn {
+        let row = point.row;
+        let bytes = if point.look.is_filled { "" } else { " hollow" };
+        let name = format!("{} {}{}{bytes}", row.config.model, row.config.precision, suffix(row));
+        match lines.iter_mut().find(|(known, _)| *known == name) {
+            Some((_, members)) => members.push(point),
+            None => lines.push((name, vec![point])),
+        }
+    }
+    for (_, members) in &mut lines {
+        members.sort_by_key(|point| point.row.config.batch);
+        let places: Vec<(f64, f64)> = members.iter().map(|point| point.at).collect();
+        sheet.svg.polyline(&places, Stroke::solid(members[0].look.colour, 1.0));
+    }
+    draw_points(&mut sheet.svg, drawn);
+    for point in drawn {
+        plot.labels.take(point.at, 5.0);
+    }
+    let mut nameless = Vec::new();
+    for (name, members) in &lines {
+        let name = name.trim_end_matches(" hollow");
+        let ends = [members.len() - 1, 0].map(|index| members[index].at);
+        let written =
+            ends.into_iter().any(|at| plot.labels.write(&mut sheet.svg, at, 5.0, (name, NUMBER, INK)));
+        if !written {
+            nameless.push(name);
+        }
+    }
+    let models: Vec<(Look<'_>, String)> = legend(drawn);
+    sheet.legend(&models.iter().map(|(look, name)| (*look, name.as_str())).collect::<Vec<_>>());
+    sheet.paragraph(GREY, "Lines join batches; a name stands beside the largest one or the least one.");
+    if !nameless.is_empty() {
+        sheet.paragraph(GREY, &format!("No room was left for the names of {}.", nameless.join(", ")));
+    }
+}
+
+/// The marker of each network, filled.
+fn legend(drawn: &[Drawn<'_, '_>]) -> Vec<(Look<'static>, String)> {
+    let mut found: Vec<(Look<'static>, String)> = Vec::new();
+    for point in drawn {
+        let name = point.row.config.model.to_string();
+        if !found.iter().any(|(_, known)| *known == name) {
+            found.push((point.look, name));
+        }
+    }
+    found
+}
+
+fn entry(drawn: &Drawn<'_, '_>, unit: Unit) -> Entry<'static> {
     let point = drawn.point;
     Entry {
         number: point.number,
-        shape: drawn.shape,
-        ink: drawn.ink,
-        is_filled: point.source == BytesSource::Measured,
-        text,
-        text_ink: if point.is_above_roof() { "#B00020" } else { INK },
+        look: drawn.look,
+        text: key_line(point, drawn.row, unit),
+        ink: if point.is_above_roof() { ALARM } else { INK },
     }
 }
 
 /// Explains the fillings of the markers that occur in the figure.
-fn fillings(points: &[&Point]) -> Vec<&'static str> {
+pub(super) fn fillings(points: &[&Point]) -> Vec<&'static str> {
     let has = |source| points.iter().any(|point| point.source == source);
     let filled = "Filled: the bytes were counted on the device.";
     let hollow = "Hollow: the bytes are modelled, so the point shows no bound.";
@@ -218,12 +272,11 @@ fn fillings(points: &[&Point]) -> Vec<&'static str> {
     notes.into_iter().filter(|(source, _)| has(*source)).map(|(_, text)| text).collect()
 }
 
-fn notes(svg: &mut Svg, peaks: &Peaks, points: &[&Point], bottom: f64) {
+fn notes(sheet: &mut Sheet, peaks: &Peaks, points: &[&Point]) {
     let Peaks { name, origin, date, confidence, .. } = peaks;
-    let roofs = format!("Roofs: {name}, {origin} ({date}), confidence {confidence}.");
-    for (index, text) in fillings(points).into_iter().chain([&*roofs]).enumerate() {
-        svg.text((LEFT, bottom + 62.0 + NOTE_LINE * index as f64), SMALL, Anchor::Start, GREY, text);
-    }
+    let roofs = format!("Roofs (confidence {confidence}): {name}, {origin} ({date}).");
+    sheet.paragraph(GREY, &fillings(points).join(" "));
+    sheet.paragraph(GREY, &roofs);
 }
 
 #[cfg(test)]

@@ -31,6 +31,7 @@ use self::results::{
 };
 use super::figure::{Drawing, Drawn};
 use super::figures::AXES;
+use super::selection;
 use crate::analysis::axes::Effect;
 use crate::analysis::brief::BriefLine;
 use crate::analysis::findings::FindingKind;
@@ -107,7 +108,17 @@ struct FigureSection {
     heading: &'static str,
     explanation: &'static str,
     needs: &'static str,
+    /// Those that stand on the page.
     drawings: Vec<FigureView>,
+    /// Those that lie beside it, since a page has room for some only.
+    beside: Vec<Beside>,
+}
+
+/// A drawing that does not stand on the page.
+#[derive(Debug, Serialize)]
+struct Beside {
+    name: String,
+    title: String,
 }
 
 #[derive(Debug, Serialize)]
@@ -136,9 +147,8 @@ pub(super) fn render(name: &str, text: &str, page: &Page) -> Result<String, Page
     environment.add_filter("cell", |value: Value| value);
     environment.add_filter("html", |text: &str| Value::from_safe_string(markup::html(text)));
     // Findings have words of other programs.
-    environment.add_filter("inline_html", |text: &str| {
-        Value::from_safe_string(markup::inline(&clean_text(text)))
-    });
+    environment
+        .add_filter("inline_html", |text: &str| Value::from_safe_string(markup::inline(&clean_text(text))));
     environment.add_template(name, text).map_err(wrong)?;
     let template = environment.get_template(name).map_err(wrong)?;
     template.render(minijinja::value::Serde(page)).map_err(wrong)
@@ -162,6 +172,9 @@ fn write_value(out: &mut Output<'_>, state: &mut State<'_, '_>, value: &Value) -
 pub(super) fn page(study: &Study, analysis: &Analysis<'_>, figures: &[Drawn], links: &RunLinks) -> Page {
     let records: Vec<&Record> = analysis.runs.iter().filter_map(|run| run.cell.record()).collect();
     let name = &study.matrix.name;
+    let mut sections = figure_sections(figures);
+    let of_axes = sections.iter().position(|section| section.heading == AXES.heading);
+    let axes_figure = of_axes.map(|place| sections.remove(place));
     let include_marked = if study.include_marked { " --include-marked" } else { "" };
     Page {
         matrix: name.to_string(),
@@ -175,7 +188,7 @@ pub(super) fn page(study: &Study, analysis: &Analysis<'_>, figures: &[Drawn], li
         envs: envs(analysis),
         varying: analysis.varying.clone(),
         axes: analysis.axes.iter().map(Effect::text).collect(),
-        axes_figure: figures.iter().find(|drawn| is_of_axes(drawn)).map(figure_section),
+        axes_figure,
         results: results(analysis, links),
         unit: unit(&analysis.rows).to_string(),
         convention: complexity::convention_text(analysis, study.convention),
@@ -187,7 +200,7 @@ pub(super) fn page(study: &Study, analysis: &Analysis<'_>, figures: &[Drawn], li
         findings: findings(analysis, |_| true),
         observations: findings(analysis, |kind| !kind.is_limitation()),
         limitations: findings(analysis, FindingKind::is_limitation),
-        figures: figures.iter().filter(|drawn| !is_of_axes(drawn)).map(figure_section).collect(),
+        figures: sections,
         ceilings: ceilings(analysis),
         metrics: metrics(analysis),
         prices: prices(analysis),
@@ -212,23 +225,29 @@ fn findings(analysis: &Analysis<'_>, is_wanted: fn(FindingKind) -> bool) -> Vec<
     wanted.map(|finding| finding.text.clone()).collect()
 }
 
-/// The figure of the axes stands at the top, beside their sentences.
-fn is_of_axes((figure, _): &Drawn) -> bool {
-    figure.name == AXES.name
+/// The sections of all figures. The figure of the axes stands at the top, beside their sentences.
+fn figure_sections(figures: &[Drawn]) -> Vec<FigureSection> {
+    let drawings: Vec<usize> = figures.iter().map(|(_, drawings)| drawings.len()).collect();
+    let shown = selection::on_page(&drawings);
+    figures.iter().zip(shown).map(|(drawn, shown)| figure_section(drawn, shown)).collect()
 }
 
-fn figure_section((figure, drawings): &Drawn) -> FigureSection {
+/// The section of a figure of which the first `shown` drawings stand on the page.
+fn figure_section((figure, drawings): &Drawn, shown: usize) -> FigureSection {
+    let (on_page, beside) = drawings.split_at(shown);
     let view = |drawing: &Drawing| FigureView {
         name: figure.file_name(drawing),
         title: drawing.title.clone(),
         svg: drawing.svg.clone(),
     };
+    let named = |drawing: &Drawing| Beside { name: figure.file_name(drawing), title: drawing.title.clone() };
     FigureSection {
         section: section_of(figure.name),
         heading: figure.heading,
         explanation: figure.explanation,
         needs: figure.needs,
-        drawings: drawings.iter().map(view).collect(),
+        drawings: on_page.iter().map(view).collect(),
+        beside: beside.iter().map(named).collect(),
     }
 }
 

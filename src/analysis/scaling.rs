@@ -1,0 +1,155 @@
+//! How throughput grows with the batch, and from which batch on it hardly does: the knee.
+//!
+//! A curve holds the rows that differ in the batch alone: one config, one set of circumstances. *Gain* is the median
+//! throughput ÷ that of the least batch. *Efficiency* is the gain ÷ the ratio of the batches: 1 if twice the batch
+//! takes no more time, so that the device had room. *Growth* is what a doubling of the batch adds to the throughput, from one
+//! batch to the next: (gain ÷ gain)^(1 ÷ doublings) − 1.
+//!
+//! The *knee* is the least batch after which every step grows by less than [`KNEE_GROWTH`] per doubling. There is none
+//! if the last step still grows by more. Growth is that of medians, so few runs that scatter can move it by a batch.
+
+use super::circumstances::Circumstances;
+use super::group::Row;
+use crate::job::Key;
+
+/// The growth per doubling of the batch below which more batch brings little.
+pub const KNEE_GROWTH: f64 = 0.1;
+
+/// Rows that differ in the batch alone.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Curve {
+    /// Its rows, by batch; two or more.
+    pub steps: Vec<Step>,
+    /// The place of the knee among the steps.
+    pub knee: Option<usize>,
+}
+
+/// A row on its curve.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Step {
+    /// The row's index among the analysis's rows.
+    pub row: usize,
+    /// Its median throughput ÷ that of the least batch.
+    pub gain: f64,
+    /// The gain ÷ the ratio of the batches.
+    pub efficiency: f64,
+    /// What a doubling of the batch added since the step before; `None` for the least batch.
+    pub growth: Option<f64>,
+}
+
+impl Curve {
+    /// The index of the knee's row among the analysis's rows.
+    pub fn knee_row(&self) -> Option<usize> {
+        Some(self.steps[self.knee?].row)
+    }
+}
+
+/// What the rows of a curve have in common.
+type Common = (Key, Circumstances);
+
+/// The curves of `rows`, in the order of their first rows. Rows without a result are on none.
+pub(super) fn curves(rows: &[Row<'_>]) -> Vec<Curve> {
+    let mut found: Vec<(Common, Vec<(usize, u32, f64)>)> = Vec::new();
+    for (index, row) in rows.iter().enumerate() {
+        let Some((common, median)) = common(row).zip(row.median()) else { continue };
+        let member = (index, row.config.batch, median);
+        match found.iter_mut().find(|(known, _)| *known == common) {
+            Some((_, members)) => members.push(member),
+            None => found.push((common, vec![member])),
+        }
+    }
+    found.into_iter().filter_map(|(_, members)| curve(members)).collect()
+}
+
+fn common(row: &Row<'_>) -> Option<Common> {
+    let mut circumstances = row.circumstances.clone()?;
+    circumstances.effective.batch = 0;
+    Some((Key { batch: 0, ..row.config.clone() }, circumstances))
+}
+
+/// `members` are a row, its batch and its median each.
+fn curve(mut members: Vec<(usize, u32, f64)>) -> Option<Curve> {
+    members.sort_by_key(|(row, batch, _)| (*batch, *row));
+    members.dedup_by_key(|(_, batch, _)| *batch);
+    let (_, least, first) = *members.first().filter(|_| members.len() > 1)?;
+    let mut before: Option<(u32, f64)> = None;
+    let mut step = |(row, batch, median): (usize, u32, f64)| {
+        let gain = median / first;
+        let growth = before.map(|(earlier, rate)| growth((earlier, rate), (batch, median)));
+        before = Some((batch, median));
+        Step { row, gain, efficiency: gain * f64::from(least) / f64::from(batch), growth }
+    };
+    let steps: Vec<Step> = members.into_iter().map(&mut step).collect();
+    let knee = knee(&steps);
+    Some(Curve { steps, knee })
+}
+
+/// What a doubling of the batch adds, between two batches with their throughputs.
+fn growth((earlier, slower): (u32, f64), (later, faster): (u32, f64)) -> f64 {
+    let doublings = (f64::from(later) / f64::from(earlier)).log2();
+    (faster / slower).powf(1.0 / doublings) - 1.0
+}
+
+fn knee(steps: &[Step]) -> Option<usize> {
+    let is_flat = |step: &Step| step.growth.is_some_and(|growth| growth < KNEE_GROWTH);
+    let flat = steps.iter().rev().take_while(|step| is_flat(step)).count();
+    (flat > 0).then(|| steps.len() - 1 - flat)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::analysis::analyse;
+    use crate::analysis::fixture::{StudyBuilder, key};
+
+    fn of(rates: &[(u32, f64)]) -> Vec<Curve> {
+        let study = rates.iter().fold(StudyBuilder::new(), |study, (batch, rate)| {
+            study.runs("cpu", "resnet18", *batch, &[*rate])
+        });
+        analyse(&study.build()).curves
+    }
+
+    /// The batch at the knee.
+    fn knee_of(rates: &[(u32, f64)]) -> Option<u32> {
+        let [curve] = &of(rates)[..] else { panic!("one curve") };
+        Some(rates[curve.knee?].0)
+    }
+
+    #[test]
+    fn gain_efficiency_and_growth_are_those_of_the_medians() {
+        let [curve] = &of(&[(8, 100.0), (16, 180.0), (64, 259.2)])[..] else { panic!("one curve") };
+        let near = |value: f64, expected: f64| (value - expected).abs() < 1e-9;
+        assert!(near(curve.steps[1].gain, 1.8) && near(curve.steps[1].efficiency, 0.9));
+        assert!(near(curve.steps[1].growth.unwrap(), 0.8));
+        // Two doublings bring 1.44, so each brings 1.2.
+        assert!(near(curve.steps[2].growth.unwrap(), 0.2) && near(curve.steps[2].efficiency, 0.324));
+        assert_eq!((curve.steps[0].gain, curve.steps[0].growth), (1.0, None));
+    }
+
+    #[test]
+    fn the_knee_is_the_least_batch_after_which_no_step_grows_much() {
+        assert_eq!(knee_of(&[(8, 100.0), (16, 190.0), (32, 200.0), (64, 202.0)]), Some(16));
+        assert_eq!(knee_of(&[(8, 100.0), (16, 105.0), (32, 90.0)]), Some(8));
+        // A flat step that a steep one follows is no knee.
+        assert_eq!(knee_of(&[(8, 100.0), (16, 101.0), (32, 150.0), (64, 151.0)]), Some(32));
+        assert_eq!(knee_of(&[(8, 100.0), (16, 101.0), (32, 150.0)]), None);
+        assert_eq!(knee_of(&[(8, 100.0), (16, 109.9)]), Some(8));
+        assert_eq!(knee_of(&[(8, 100.0), (16, 110.1)]), None);
+    }
+
+    #[test]
+    fn a_curve_holds_what_differs_in_the_batch_alone() {
+        let other = |record: &mut crate::record::Record| record.provenance.host.hostname = "other".into();
+        let study = StudyBuilder::new()
+            .run("cpu", "resnet18", 8, 1, 10.0)
+            .run("cpu", "vgg16", 8, 1, 10.0)
+            .run("cpu", "resnet18", 16, 1, 12.0)
+            .run_with(key("cpu", "resnet18", 32, 1), 14.0, other)
+            .build();
+        let analysis = analyse(&study);
+        let [curve] = &analysis.curves[..] else { panic!("{:?}", analysis.curves) };
+        let batches: Vec<u32> = curve.steps.iter().map(|step| analysis.rows[step.row].config.batch).collect();
+        assert_eq!(batches, [8, 16]);
+        assert!(of(&[(8, 10.0)]).is_empty());
+    }
+}

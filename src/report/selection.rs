@@ -1,0 +1,44 @@
+//! Which drawings stand on a page. What does not fit lies beside it, in `figures/`.
+
+/// The most drawings of a page. More of them would be passed over.
+pub(super) const MOST: usize = 12;
+
+/// How many drawings of each figure stand on a page, of as many as there are: the first of each figure, then the second
+/// of each, and so on, until the page is full. Figures that come first are the more informative ones.
+pub(super) fn on_page(drawings: &[usize]) -> Vec<usize> {
+    let mut shown = vec![0; drawings.len()];
+    let mut free = MOST;
+    for round in 1..=MOST {
+        for (shown, all) in shown.iter_mut().zip(drawings).filter(|(_, all)| **all >= round) {
+            if free == 0 {
+                break;
+            }
+            *shown = round.min(*all);
+            free -= 1;
+        }
+    }
+    shown
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn every_figure_has_its_first_drawing_before_any_has_a_second() {
+        assert_eq!(on_page(&[1, 0, 2]), [1, 0, 2]);
+        assert_eq!(on_page(&[20]), [12]);
+        assert_eq!(on_page(&[3, 3, 1, 3, 1, 1, 1, 1, 4, 1]), [2, 2, 1, 1, 1, 1, 1, 1, 1, 1]);
+    }
+
+    proptest! {
+        #[test]
+        fn a_page_is_filled_and_no_more(drawings in prop::collection::vec(0..9usize, 0..14)) {
+            let shown = on_page(&drawings);
+            prop_assert!(shown.iter().zip(&drawings).all(|(shown, all)| shown <= all));
+            let all: usize = drawings.iter().sum();
+            prop_assert_eq!(shown.iter().sum::<usize>(), all.min(MOST));
+        }
+    }
+}
