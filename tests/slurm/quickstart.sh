@@ -6,7 +6,7 @@ cd "$(dirname "$0")/../.."
 state=${CARGO_TARGET_DIR:-target}/slurm
 orchestrate=${CARGO_TARGET_DIR:-target}/release/orchestrate
 
-tests/slurm/start.sh "$state" --nodes 2
+tests/slurm/start.sh "$state" --nodes 2 --real-mem 8000
 trap 'tests/slurm/stop.sh "$state"' EXIT
 . "$state/env.sh"
 [ -d data/quickstart ] || "$orchestrate" dataset make data/quickstart

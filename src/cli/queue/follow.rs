@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
 use super::idle::Idle;
-use super::printed::what_was_printed;
+use super::printed::{lacked_memory, what_was_printed};
 use super::queues::Queues;
 use super::submit::{hand_over_the_rest, submit};
 use super::view::{phrases, place_phrase, waiting_text};
@@ -68,6 +68,9 @@ const READING_SHARE: u32 = 20;
 
 /// What to do about a job whose task ended without a result.
 const TRY_AGAIN: &str = "`orchestrate resume` tries again";
+
+/// What comes before that if a task had too little memory.
+const ASK_FOR_MEMORY: &str = "ask Slurm for more memory, as by `options: [--mem=8G]` under `slurm`; then ";
 
 /// What a queue says against a job must hold this long: a record can take a while to be seen on a network file system.
 const DOUBT: Duration = Duration::from_secs(10);
@@ -274,10 +277,12 @@ impl Watch<'_> {
         self.doubts.remove(&job.id());
         self.failed.insert(job.id());
         let printed = place.and_then(|place| what_was_printed(self.handing.store, place));
-        let (why, remedy) = printed.map_or_else(
-            || (why.to_owned(), TRY_AGAIN.to_owned()),
-            |printed| (format!("{why}{}", printed.last_words()), format!("{}; {TRY_AGAIN}", printed.place())),
+        let (why, place) = printed.map_or_else(
+            || (why.to_owned(), String::new()),
+            |printed| (format!("{why}{}", printed.last_words()), format!("{}; ", printed.place())),
         );
+        let first = if lacked_memory(&why) { ASK_FOR_MEMORY } else { "" };
+        let remedy = format!("{place}{first}{TRY_AGAIN}");
         observer.event(&Event::GivenUp { job, why: &why, remedy: &remedy });
     }
 

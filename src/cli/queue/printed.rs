@@ -38,6 +38,14 @@ pub(super) fn what_was_printed(store: &Store, place: &Whereabouts) -> Option<Pri
     Some(Printed { path, last_line: last_line(&end) })
 }
 
+/// Whether `words`, a state of Slurm or what its daemon printed, say that a task had too little memory.
+pub(super) fn lacked_memory(words: &str) -> bool {
+    let words = words.to_lowercase();
+    ["memory limit", "out_of_memory", "out-of-memory", "out of memory", "oom_kill", "oom-kill", "oom kill"]
+        .iter()
+        .any(|told| words.contains(told))
+}
+
 #[cfg(test)]
 #[expect(clippy::disallowed_methods, reason = "tests make the files they look at")]
 mod tests {
@@ -56,6 +64,24 @@ mod tests {
             is_rerun: false,
             fate: Fate::Over(TaskState::Failed),
             leftover: None,
+        }
+    }
+
+    #[test]
+    fn every_version_of_slurm_says_in_its_own_words_that_memory_was_short() {
+        for words in [
+            "Slurm's task 1_0 ended OUT_OF_MEMORY and left no result",
+            "slurmstepd-n1: error: Exceeded job memory limit",
+            "slurmstepd: error: Detected 1 oom_kill event in StepId=7.batch.",
+            "slurmstepd: error: Detected 1 oom-kill event(s) in step 7.batch cgroup.",
+            "Some of your processes may have been killed by the cgroup out-of-memory handler.",
+        ] {
+            assert!(lacked_memory(words), "{words}");
+        }
+        for words in
+            ["", "Slurm's task 1_0 failed and left no result: no room to boot", "exceeded time limit"]
+        {
+            assert!(!lacked_memory(words), "{words}");
         }
     }
 
