@@ -32,6 +32,10 @@ class Framework:
     def end_warmup_iteration(self) -> None:
         """An iteration of the warm-up has ended."""
 
+    def is_on_host(self) -> bool:
+        """Whether a tensor of the host can be read at once, because no device is used that could still write to it."""
+        return False
+
     def open(self) -> None:
         """The window is about to begin: peaks of memory begin anew, and profilers are told."""
 

@@ -177,17 +177,19 @@ class _Watch:
         self.captured: Optional[Graph] = None
         """The graph that a CUDA graph has captured last."""
         self.passes = 0
-        """Backward passes since the window began."""
+        """Backward passes since the window began, as long as they were counted."""
+        self.suffices: Callable[[], bool] = lambda: False
+        """Whether something else shows what enters the networks, so that no more passes need to be seen."""
+        self.wraps: Callable[[bool], None] = lambda wraps: None
+        """Wraps `torch.autograd.backward`, or lets it be as it was."""
         self.pictures: list[set[tuple[int, ...]]] = []
         """What a compiled step keeps and can be images, in some of these passes."""
 
-    def count(self, tensors: Any) -> None:
-        """Counts a backward pass. Of some, ever fewer, it is read what a compiled step has kept."""
-        self.passes += 1
-        if self.passes & (self.passes - 1) == 0:
-            node = getattr(tensors, "grad_fn", None)
-            if node is not None and "Compiled" in node.name():
-                self.pictures.append(_pictures(_saved(node)))
+    def look(self, tensors: Any) -> None:
+        """Reads what a compiled step has kept. That is done of some passes, ever fewer."""
+        node = getattr(tensors, "grad_fn", None)
+        if node is not None and "Compiled" in node.name():
+            self.pictures.append(_pictures(_saved(node)))
 
     def capture(self, tensors: Any) -> None:
         """Reads the graph of `tensors`, while a CUDA graph captures it."""
@@ -227,20 +229,22 @@ def forget() -> None:
     _WATCH.first = None
 
 
-def keep_next() -> None:
-    """Keeps the next graph that goes backward, for [`kept_graph`]."""
-    _WATCH.inside, _WATCH.passes, _WATCH.pictures = [], 0, []
+def keep_next(suffices: Callable[[], bool]) -> None:
+    """Keeps the next graph that goes backward, for [`kept_graph`]. If it `suffices` then, no further pass is seen until
+    that is called."""
+    _WATCH.inside, _WATCH.passes, _WATCH.pictures, _WATCH.suffices = [], 0, [], suffices
 
 
 def kept_graph() -> Optional[Graph]:
     """What was kept since [`keep_next`]: types, but no layouts."""
+    _WATCH.wraps(True)
     roots, _WATCH.inside = _WATCH.inside, None
     nodes = [getattr(root, "grad_fn", root) for root in roots or ()]
     return read_nodes(_nodes(nodes), layouts=False) if nodes else None
 
 
 def passes() -> int:
-    """The backward passes since [`keep_next`]."""
+    """The backward passes since [`keep_next`], as long as they were counted."""
     return _WATCH.passes
 
 
@@ -265,21 +269,32 @@ def _wrap(torch: ModuleType) -> None:
     if hasattr(backward, _MARK):
         return
 
+    watch = _WATCH
+
     @functools.wraps(backward)
     def watched(tensors: Any, *args: Any, **options: Any) -> None:
-        if _WATCH.first is None or _WATCH.inside == []:
+        if watch.first is None or watch.inside == []:
             if isinstance(tensors, Iterator):
                 tensors = tuple(tensors)
             retains = any(map(bool, args[1:3])) or options.get("retain_graph") or options.get("create_graph")
-            _WATCH.see(tensors, bool(retains))
+            watch.see(tensors, bool(retains))
+            if watch.inside and watch.suffices():
+                wrap(False)
         if torch.cuda.is_initialized() and torch.cuda.is_current_stream_capturing():
-            _WATCH.capture(tensors)
-        _WATCH.count(tensors)
+            watch.capture(tensors)
+        watch.passes = passes = watch.passes + 1
+        if passes & (passes - 1) == 0:
+            watch.look(tensors)
         backward(tensors, *args, **options)
 
-    setattr(watched, _MARK, True)
+    def wrap(wraps: bool) -> None:
+        # Whoever has wrapped it after us stays.
+        if torch.autograd.backward is (backward if wraps else watched):
+            torch.autograd.backward = watched if wraps else backward
 
-    torch.autograd.backward = watched
+    setattr(watched, _MARK, True)
+    watch.wraps = wrap
+    wrap(True)
 
 
 class _AfterImport(importlib.abc.MetaPathFinder):

@@ -52,16 +52,17 @@ class _Hook:
         return (_Silence, ())
 
     def _count(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
-        first = args[0] if args else None
-        if type(first) is not self.tensor or len(first.shape) < 2:
+        first, entered = args[0] if args else None, self.entered
+        shape = first.shape if type(first) is self.tensor else ()
+        if len(shape) < 2:
             first = self._main_tensor(args, kwargs)
             if first is None:
-                self.entered.is_unclear = True
+                entered.is_unclear = True
                 return
+            shape = first.shape
         # What another network made is no data. Data that shall have a gradient of its own cannot be told from it.
         if first.requires_grad:
             return
-        shape, entered = first.shape, self.entered
         if shape not in entered.shapes:
             self._keep(first, args, kwargs)
         entered.calls += 1
@@ -124,11 +125,18 @@ class Watch:
 
     def tick(self, torch: Any) -> None:
         """The window has begun, or an iteration of it has ended."""
+        # What runs once an iteration is never in the caches, so it is one function.
         for _, hook, _ in self._hooks:
-            hook.entered.each.append(hook.entered.take())
+            entered = hook.entered
+            entered.each.append(entered.now or entered.again)
+            entered.now = entered.again = 0
         self._ticks += 1
-        if self._ticks > 1 and not self._found:
+        if not self._found and self._ticks > 1:
             self._look(torch)
+
+    def has_entered(self) -> bool:
+        """Whether anything entered a network since the window began, as far as hooks see it."""
+        return any(hook.entered.calls for _, hook, _ in self._hooks)
 
     def iterations(self) -> int:
         """The iterations of the window so far."""

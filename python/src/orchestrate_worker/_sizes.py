@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Optional
 
@@ -22,7 +22,7 @@ class Counted:
     warmup: Optional[int]
     elapsed_s: float
     started_at: float
-    shapes: Mapping[tuple[int, ...], int] = field(default_factory=dict)
+    shapes: Sequence[tuple[int, ...]] = ()
     ends: Sequence[float] = ()
     waits: Sequence[float] = ()
     losses: Sequence[Any] = ()
@@ -49,7 +49,7 @@ def read_sizes(counted: Counted, unit: Optional[str], framework: Framework) -> S
     networks = framework.entered()
     batch, samples, iters = _claimed(counted, networks, framework)
     sizes = Sizes(batch, samples, iters)
-    claim = Claim(batch if counted.iters is not None else samples, unit, list(counted.shapes))
+    claim = Claim(batch if counted.iters is not None else samples, unit, counted.shapes)
     shown = samples_by_iteration(claim, networks)
     if shown is None:
         sizes.unconfirmed.append("batch")

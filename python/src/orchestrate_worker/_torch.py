@@ -37,6 +37,7 @@ class TorchFramework(Framework):
         self._on_cuda = bool(torch.cuda.is_initialized())
         self._on_mps = self._uses_mps()
         self._inside: Optional[_graph.Graph] = None
+        self._watch = _networks.Watch()
         self._entered: list[Entered] = []
         self._passes, self._iterations = 0, 1
         self._replays = False
@@ -62,8 +63,12 @@ class TorchFramework(Framework):
     def end_warmup_iteration(self) -> None:
         _networks.watch().end_warmup_iteration(self._torch)
 
+    def is_on_host(self) -> bool:
+        return not (self._on_cuda or self._on_mps)
+
     def open(self) -> None:
-        _networks.watch().open(self._torch)
+        self._watch = _networks.watch()
+        self._watch.open(self._torch)
         if self._on_cuda:
             self._torch.cuda.reset_peak_memory_stats()
             if _INJECTION in os.environ:
@@ -71,14 +76,15 @@ class TorchFramework(Framework):
                 self._single_thread.enter_context(self._torch.autograd.set_multithreading_enabled(False))
             self._torch.cuda.cudart().cudaProfilerStart()
             self._torch.cuda.nvtx.range_push(RANGE)
-        _graph.keep_next()
+        # What CUDA graphs capture is seen by backward passes alone.
+        _graph.keep_next(suffices=self._watch.has_entered if self.is_on_host() else lambda: False)
 
     def tick(self) -> None:
         if self._on_cuda:
             event = self._torch.cuda.Event(enable_timing=True)
             event.record()
             self._events.append(event)
-        _networks.watch().tick(self._torch)
+        self._watch.tick(self._torch)
 
     def close(self) -> None:
         if self._on_cuda:
@@ -86,8 +92,8 @@ class TorchFramework(Framework):
             self._torch.cuda.cudart().cudaProfilerStop()
             self._single_thread.close()
         self._inside = _graph.kept_graph()
-        self._passes, self._iterations = _graph.passes(), max(1, _networks.watch().iterations())
-        self._entered = _networks.watch().close()
+        self._passes, self._iterations = _graph.passes(), max(1, self._watch.iterations())
+        self._entered = self._watch.close()
         self._replays = self._on_cuda and self._has_cuda_graph()
 
     # --- after the window ---------------------------------------------------------------------------------------------

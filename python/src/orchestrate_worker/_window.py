@@ -64,7 +64,8 @@ class Window:
         self._loss: Any = None
         self._first_loss: Any = None
         self._wait = 0.0
-        self._shapes: dict[tuple[int, ...], int] = {}
+        self._shapes: set[tuple[int, ...]] = set()
+        self._is_on_host = False
         self._began = self._ended = self._started_at = 0.0
         self._first_step: Optional[float] = None
         self._switches = 0
@@ -96,6 +97,13 @@ class Window:
 
     def loss(self, loss: Any) -> None:
         """Tells the loss of this iteration: a number, or a tensor that is read after the window."""
+        if self._is_on_host and getattr(loss, "is_cpu", False):
+            # The short way: code that runs once an iteration is never in the caches.
+            try:
+                self._loss = loss.item()
+                return
+            except (RuntimeError, ValueError):
+                pass
         # What is no single number is no loss.
         is_none = hasattr(loss, "detach") and loss.numel() != 1
         self._loss = None if is_none else _kept(loss)
@@ -120,7 +128,7 @@ class Window:
         if self._state == "open" or not self._warmup:
             shape = _shape_in(item)
             if shape is not None:
-                self._shapes[shape] = self._shapes.get(shape, 0) + 1
+                self._shapes.add(shape)
 
     def report(self, **settings: Any) -> None:
         """Adds settings that nothing shows, such as `model` or parameters of the script. What is read back wins."""
@@ -211,7 +219,7 @@ class Window:
                 items, since_start = iter(data), 0
                 self.waited(time.perf_counter() - began)
                 continue
-            self.waited(time.perf_counter() - began)
+            self._wait += time.perf_counter() - began
             since_start += 1
             self.look_at(item)
             self._left = True
@@ -251,6 +259,8 @@ class Window:
         self._framework = loaded()
         self._framework.synchronize()
         self._framework.open()
+        # Without a warm-up, nobody knows yet which devices will train.
+        self._is_on_host = self._warmup > 0 and self._framework.is_on_host()
         self._ranks.wait()
         self._state, self._wait = "open", 0.0
         self._switches = _process.involuntary_switches()
@@ -277,7 +287,7 @@ class Window:
             raise Unusable(f"the window is not complete: {self._told()} were done")
         assert self._ranks is not None
         counted = Counted(
-            samples=self._samples, batch=self._batch, iters=len(self._ends) or None, shapes=self._shapes,
+            samples=self._samples, batch=self._batch, iters=len(self._ends) or None, shapes=sorted(map(tuple, self._shapes)),
             warmup=self._warmed if self._warmup else None, elapsed_s=self._ended - self._began,
             started_at=self._started_at, ends=[end - self._began for end in self._ends], waits=self._waits,
             losses=self._losses, first_loss=self._first_loss, first_step_s=self._first_step,
@@ -324,14 +334,16 @@ def _is_on_its_way(tensor: Any) -> bool:
 
 def _shape_in(item: Any) -> Optional[tuple[int, ...]]:
     """The shape of the first tensor or array in an item of data, among its first few parts."""
-    if type(item) is tuple or type(item) is list:
-        return _first_shape(item[:_PARTS])
+    has_parts = type(item) is tuple or type(item) is list
     try:
-        shape = getattr(item, "shape", None)
-        if shape is not None and not callable(shape) and len(shape):
-            return tuple(shape)
-    except RuntimeError:  # a nested tensor has none
-        return None
+        # Mostly, the first part is what is trained on.
+        shape = getattr(item[0] if has_parts else item, "shape", None)
+        if shape and not callable(shape):
+            return shape if isinstance(shape, tuple) else tuple(shape)
+    except (IndexError, RuntimeError):  # there is no part, or it is a nested tensor, which has no shape
+        pass
+    if has_parts:
+        return _first_shape(item[:_PARTS])
     inner = item.values() if isinstance(item, Mapping) else item if isinstance(item, (list, tuple)) else ()
     return _first_shape(itertools.islice(inner, _PARTS))
 
