@@ -74,7 +74,7 @@ fn a_profiled_job_meets_the_row_of_its_config() {
     };
     assert_eq!(column("part"), ["1 of 1"; 3]);
     let flops = column("training_gflop_per_sample");
-    assert!(flops.iter().all(|flops| *flops != "NA" && *flops == flops[0]), "{flops:?}");
+    assert!(flops.iter().all(|one| *one != "NA" && *one == flops[0]), "{flops:?}");
 }
 
 /// Whether each env has one device, as those of a matrix have. Random tables are not that strict.
