@@ -2,8 +2,8 @@
 //!
 //! A curve holds the rows that differ in the batch alone: one config, one set of circumstances. *Gain* is the median
 //! throughput ÷ that of the least batch. *Efficiency* is the gain ÷ the ratio of the batches: 1 if twice the batch
-//! takes no more time, so that the device had room. *Growth* is what a doubling of the batch adds to the throughput, from one
-//! batch to the next: (gain ÷ gain)^(1 ÷ doublings) − 1.
+//! takes no more time, so that the device had room. *Growth* is what a doubling of the batch adds to the throughput,
+//! from one batch to the next: (gain ÷ gain)^(1 ÷ doublings) − 1.
 //!
 //! The *knee* is the least batch after which every step grows by less than [`KNEE_GROWTH`] per doubling. There is none
 //! if the last step still grows by more. Growth is that of medians, so few runs that scatter can move it by a batch.
@@ -47,9 +47,12 @@ impl Curve {
 /// What the rows of a curve have in common.
 type Common = (Key, Circumstances);
 
+/// A row on a curve: its index, its batch and its median.
+type Member = (usize, u32, f64);
+
 /// The curves of `rows`, in the order of their first rows. Rows without a result are on none.
 pub(super) fn curves(rows: &[Row<'_>]) -> Vec<Curve> {
-    let mut found: Vec<(Common, Vec<(usize, u32, f64)>)> = Vec::new();
+    let mut found: Vec<(Common, Vec<Member>)> = Vec::new();
     for (index, row) in rows.iter().enumerate() {
         let Some((common, median)) = common(row).zip(row.median()) else { continue };
         let member = (index, row.config.batch, median);
@@ -67,13 +70,12 @@ fn common(row: &Row<'_>) -> Option<Common> {
     Some((Key { batch: 0, ..row.config.clone() }, circumstances))
 }
 
-/// `members` are a row, its batch and its median each.
-fn curve(mut members: Vec<(usize, u32, f64)>) -> Option<Curve> {
+fn curve(mut members: Vec<Member>) -> Option<Curve> {
     members.sort_by_key(|(row, batch, _)| (*batch, *row));
     members.dedup_by_key(|(_, batch, _)| *batch);
     let (_, least, first) = *members.first().filter(|_| members.len() > 1)?;
     let mut before: Option<(u32, f64)> = None;
-    let mut step = |(row, batch, median): (usize, u32, f64)| {
+    let mut step = |(row, batch, median): Member| {
         let gain = median / first;
         let growth = before.map(|(earlier, rate)| growth((earlier, rate), (batch, median)));
         before = Some((batch, median));

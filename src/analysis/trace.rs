@@ -1,4 +1,4 @@
-//! The seconds of the iterations of each run, in few numbers: a window of many iterations is cut into parts of nearly
+//! The seconds of the iterations of each run, in few numbers. A window of many iterations is cut into parts of nearly
 //! equal length, each with its least, median and greatest seconds.
 
 use super::Analysis;

@@ -1,5 +1,5 @@
-//! What a sample costs against how fast samples are trained, in dollars or in joules: which rows of a network are on
-//! the front, so that no other one is both faster and cheaper.
+//! What a sample costs against how fast samples are trained, in dollars or in joules. A row of a network is on the
+//! front if no other one is both faster and cheaper.
 //!
 //! Only rows of one network and one unit are compared: a sample of another network is other work. If all rows have the
 //! same price of an hour, dollars say nothing that throughput does not say, so there is no such comparison.

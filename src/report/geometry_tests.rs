@@ -117,11 +117,11 @@ fn add_run(
     now: &mut DateTime<Utc>,
 ) -> StudyBuilder {
     let batch = key.batch;
-    if seed % 31 == 0 {
+    if seed.is_multiple_of(31) {
         return study.failure(key, Outcome::Signalled { signal: 9 });
     }
-    let rate =
-        rate(speed, model, batch) * (1.0 + 0.01 * noise(seed) - if seed % 23 == 0 { 0.2 } else { 0.0 });
+    let rate = rate(speed, model, batch)
+        * (1.0 + 0.01 * noise(seed) - if seed.is_multiple_of(23) { 0.2 } else { 0.0 });
     let seconds: Vec<f64> =
         (0..90).map(|iteration| f64::from(batch) / rate * (1.0 + 0.05 * noise(seed + iteration))).collect();
     let study = study.run_with(key, rate, |record| {
@@ -130,7 +130,7 @@ fn add_run(
         record.started_at = *now;
         record.ended_at = *now + took;
         *now = record.ended_at + TimeDelta::seconds(1);
-        if seed % 17 == 0 {
+        if seed.is_multiple_of(17) {
             record.observed.host_busy_s = Some(1e6);
         }
         let samples = record.measurement.as_ref().map_or(1.0, |measured| measured.samples as f64);

@@ -45,7 +45,7 @@ pub(super) fn lines<'r, 'a>(env: &str, analysis: &'r Analysis<'a>) -> Vec<Line<'
     found
 }
 
-/// `lines` divided among plots, each with its heading: all in one without a heading if they are few, else one plot per
+/// `lines` divided among plots, each with its heading. A few are all in one, without a heading. More have one plot per
 /// network, or several if a network has many lines.
 pub(super) fn panels<'r, 'a>(lines: Vec<Line<'r, 'a>>) -> Vec<(String, Vec<Line<'r, 'a>>)> {
     if lines.len() <= MOST {

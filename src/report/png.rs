@@ -27,14 +27,14 @@ pub enum DrawError {
     Encode(String),
 }
 
-/// The most threads that draw. More would wait for memory.
+/// The most threads that draw. How many processors there are is not asked: a thread too many costs next to nothing.
 const THREADS: usize = 8;
 
 /// Draws each of `svgs` as a PNG, several at a time.
 pub(super) fn pngs(svgs: &[&str]) -> Vec<Result<Vec<u8>, DrawError>> {
     let fonts = fonts();
     let options = usvg::Options { fontdb: Arc::new(fonts), ..usvg::Options::default() };
-    let threads = std::thread::available_parallelism().map_or(1, usize::from).min(THREADS).min(svgs.len());
+    let threads = THREADS.min(svgs.len());
     let next = AtomicUsize::new(0);
     let work = || -> Vec<(usize, Result<Vec<u8>, DrawError>)> {
         let mine = std::iter::from_fn(|| {

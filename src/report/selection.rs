@@ -3,8 +3,8 @@
 /// The most drawings of a page. More of them would be passed over.
 pub(super) const MOST: usize = 12;
 
-/// How many drawings of each figure stand on a page, of as many as there are: the first of each figure, then the second
-/// of each, and so on, until the page is full. Figures that come first are the more informative ones.
+/// How many drawings of each figure stand on a page, of as many as there are. The first of each figure come first, then
+/// the second ones, and so on, until the page is full. Figures that come first are the more informative ones.
 pub(super) fn on_page(drawings: &[usize]) -> Vec<usize> {
     let mut shown = vec![0; drawings.len()];
     let mut free = MOST;

@@ -120,7 +120,9 @@ fn no_file_of_a_report_takes_a_workers_words_for_its_own() {
             }
             _ => {}
         }
-        assert!(ending == "csv" || !text.contains("<script"), "{}", path.display());
+        // The page has one of its own.
+        let scripts = usize::from(ending == "html");
+        assert!(ending == "csv" || text.matches("<script").count() == scripts, "{}", path.display());
     }
     assert!(pages == 1 && tables > 6, "{pages} pages, {tables} tables");
 }

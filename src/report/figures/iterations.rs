@@ -22,7 +22,7 @@ pub(super) const ITERATIONS: Figure = Figure {
 It needs a worker that writes `iterations.csv`, with a clock that waits for the device or times it by events.",
     explanation: "\
 Each plot is a row, each line one of its runs: the seconds of an iteration over the window. A window of more than 60
-iterations is drawn in 60 parts: the line is the median of each part, and the area behind it goes from the least to the
+iterations is drawn in 60 parts. The line is the median of each part, and the area behind it goes from the least to the
 greatest seconds. A dashed line is a run that is left out.
 
 The marks of the runs stand below the name of the row. Rows with marked runs come first, and no more than 60 rows are

@@ -24,8 +24,8 @@ the least batch, on logarithmic axes. Dotted lines are lines of equal efficiency
 batches. On the line of 100 %, twice the batch takes no more time, so the device had room.
 
 A filled marker is the *knee*: the least batch after which every step adds less than 10 % per doubling of the batch.
-More batch than that brings little. A line without a filled marker still grows by 10 % or more at its end. Medians decide, so
-with few runs that scatter, the knee can be off by a batch.",
+More batch than that brings little. A line without a filled marker still grows by 10 % or more at its end. Medians
+decide, so with few runs that scatter, the knee can be off by a batch.",
     columns: curve_sections,
     keys: Keys::OF_ROWS,
     draw,

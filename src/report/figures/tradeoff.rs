@@ -23,7 +23,8 @@ dollars say the same as throughput.",
     explanation: "\
 Each marker is a row: its median throughput, and what a sample costs at that throughput. Further right is faster,
 further down is cheaper. A filled marker is on the front: no other row of the network is as fast and as cheap, and
-better in one of the two. The line joins them. Shapes and colours are envs; a name says precision, batch and what else varies.
+better in one of the two. The line joins them. Shapes and colours are envs; a name says precision, batch and what else
+varies.
 
 Each network has a plot of its own, because a sample of another network is other work. Energies are medians over the
 runs that have one, by counter or by samples of the power.",

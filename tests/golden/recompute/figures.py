@@ -203,8 +203,9 @@ def known(study):
     placed_kernels = [line for line in counted if any(profiles.kernel_place(line[0], it[2])
                                                       for it in profiles.kernel_lines(line[0]))]
     timed = [line for line in runs if line.run.rate is not None]
+    drawn = [line for line in runs if any(run.rate is not None for run in line.row.runs)]
     return [
-        ("throughput_", True, runs, of_run, [*OF_ROW, "repeat"]),
+        ("throughput_", True, drawn, of_run, [*OF_ROW, "repeat"]),
         ("roofline_", True, points, tables.roofline_points, [*OF_ROW, "bytes_source"]),
         ("rooflines_", False, points, tables.roofline_points, [*OF_ROW, "bytes_source"]),
         ("kernels_", True, placed_kernels, tables.kernels, [*OF_ROW, "rank"]),
