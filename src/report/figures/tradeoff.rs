@@ -113,6 +113,9 @@ fn plot(sheet: &mut Sheet, tradeoff: &Tradeoff, envs: &[&str], analysis: &Analys
     }
     let front: Vec<&Offer> = tradeoff.offers.iter().filter(|offer| offer.is_on_front).collect();
     let line: Vec<(f64, f64)> = front.iter().map(|offer| at(offer)).collect();
+    for ends in line.windows(2) {
+        labels.take_line(ends[0], ends[1]);
+    }
     if line.len() > 1 {
         sheet.svg.polyline(&line, Stroke { colour: GREY, width: 1.2, dashes: "5 3" });
     }
