@@ -182,11 +182,25 @@ class ReadBack(unittest.TestCase):
         self.assertEqual((done.returncode, done.stderr), (0, ""))
 
     def test_losses_in_one_tensor_are_told_apart_and_what_is_no_number_is_none(self):
-        loop = "total = torch.zeros(())\nwith worker.window(batch=4, **options) as window:\n"
-        loop += "    for _ in range(3):\n        train()\n        total += 1\n        window.step(total)\n"
-        loop += "    train()\n    window.step(network(images))\n"
-        _, _, iterations = measure(loop=loop)
-        self.assertEqual([line.split(",")[3] for line in iterations[1:]], ["1.0", "2.0", "3.0", ""])
+        # Behind a warm-up, a loss on the processor is read in a shorter way.
+        for warmup in (0, 1):
+            with self.subTest(warmup=warmup):
+                loop = "total = torch.zeros(())\n"
+                loop += f"with worker.window(batch=4, warmup={warmup}, **options) as window:\n"
+                loop += f"    for _ in range({warmup}):\n        window.step(train())\n"
+                loop += "    for _ in range(3):\n        train()\n        total += 1\n        window.step(total)\n"
+                loop += "    train()\n    window.step(network(images))\n"
+                _, _, iterations = measure(loop=loop)
+                self.assertEqual([line.split(",")[3] for line in iterations[1:]], ["1.0", "2.0", "3.0", ""])
+
+    def test_backward_is_as_it_was_within_a_window_and_watched_again_behind_it(self):
+        loop = "watched, seen = torch.autograd.backward, []\n"
+        loop += LOOP + "    " * 2 + "seen.append(torch.autograd.backward is watched)\n"
+        loop += "assert seen == [True, True, False, False, False], seen\n"
+        loop += "assert torch.autograd.backward is watched\n"
+        loop += "lower = True\n" + LOOP + "assert torch.autograd.backward is watched\n"
+        done, measurement, _ = measure(loop=loop)
+        self.assertEqual((done.returncode, measurement["effective"]["precision"]), (0, "bf16"), done.stderr)
 
     def test_no_graph_is_held_after_the_window(self):
         loop = LOOP + "assert worker._graph._WATCH.inside is None\nimport gc, weakref\n"
