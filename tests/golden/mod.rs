@@ -7,10 +7,10 @@ mod real;
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Command;
 
-use super::harness::{Ended, Project, Running};
+use super::harness::{Ended, Project, Running, files};
 use super::readme::pages::root;
 
 /// A file of this directory.
@@ -50,21 +50,6 @@ fn golden() -> Project {
 fn report(project: &Project, out: &str) -> BTreeMap<String, Vec<u8>> {
     project.orchestrate(&["report", "golden", "-q", "--out", out]).code(0);
     files(&project.path(out))
-}
-
-/// All files below `directory`, by path.
-fn files(directory: &Path) -> BTreeMap<String, Vec<u8>> {
-    let mut found = BTreeMap::new();
-    for entry in fs::read_dir(directory).unwrap() {
-        let path = entry.unwrap().path();
-        let name = path.file_name().unwrap().to_string_lossy().into_owned();
-        if path.is_dir() {
-            found.extend(files(&path).into_iter().map(|(below, text)| (format!("{name}/{below}"), text)));
-        } else {
-            found.insert(name, fs::read(&path).unwrap());
-        }
-    }
-    found
 }
 
 /// The number before `word` in what the second program says at the end.

@@ -7,6 +7,7 @@ pub(crate) mod hostile;
 #[cfg(target_os = "linux")]
 pub(crate) mod nvml;
 mod queue;
+mod tree;
 
 use std::fs;
 use std::os::unix::process::CommandExt;
@@ -22,6 +23,8 @@ use orchestrate::plan::Inventory;
 use orchestrate::record::Record;
 use orchestrate::store::Store;
 use serde_json::Value;
+
+pub(crate) use tree::files;
 
 pub(crate) use self::queue::prints;
 

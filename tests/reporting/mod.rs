@@ -7,24 +7,8 @@ mod package;
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::Path;
 
-use super::harness::{Ended, Matrix, Project};
-
-/// All files below `directory`, by path.
-fn files(directory: &Path) -> BTreeMap<String, Vec<u8>> {
-    let mut found = BTreeMap::new();
-    for entry in fs::read_dir(directory).unwrap() {
-        let path = entry.unwrap().path();
-        let name = path.file_name().unwrap().to_string_lossy().into_owned();
-        if path.is_dir() {
-            found.extend(files(&path).into_iter().map(|(below, text)| (format!("{name}/{below}"), text)));
-        } else {
-            found.insert(name, fs::read(&path).unwrap());
-        }
-    }
-    found
-}
+use super::harness::{Ended, Matrix, Project, files};
 
 fn rows(project: &Project, file: &str) -> Vec<BTreeMap<String, String>> {
     let mut reader = csv::Reader::from_path(project.path("report/m").join(file)).unwrap();

@@ -6,8 +6,7 @@ use std::fs;
 use chrono::DateTime;
 use serde_json::Value;
 
-use super::files;
-use crate::harness::{Matrix, Project};
+use crate::harness::{Matrix, Project, files};
 
 /// A table as its file has it.
 struct Table {
