@@ -1,7 +1,7 @@
 //! Ledgers of others in a store: `runs/.imported/<name>.json`, one sealed file per ledger.
 //!
-//! An imported record is no job of ours. It has no key, no attempt and no directory of a job. Whoever lists the jobs of
-//! a store passes over hidden directories, so it is never done, never stale and never pooled. The file holds the
+//! Imported records are not jobs: they have no key, no attempt and no job directory. Whoever lists the jobs of a store
+//! passes over hidden directories, so they are never done, never stale and never pooled. The file holds the
 //! records with the mark `imported`, what could not be mapped beside them, and the whole source. So nothing of it is
 //! lost, and nothing else is needed to read it again.
 #![expect(clippy::disallowed_methods, reason = "an import is a file")]

@@ -7,7 +7,7 @@ from .words import word
 
 
 class Line:
-    """A job with its row. A job that is no run has what all rows of its config have in common."""
+    """A job with its row. A job without a run has what all rows of its config share."""
 
     def __init__(self, study, job):
         self.study, self.job, self.marks = study, job, study.marks[job]

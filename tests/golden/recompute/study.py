@@ -253,7 +253,7 @@ class Study:
         return self.places.get(job)
 
     def any_row(self, job):
-        """A row of the config of a job that is no run, unless they differ in what a sample costs."""
+        """A row of the config of a job without a run, unless its rows differ in what a sample costs."""
         if self.of_config is None:
             self.of_config = {}
             for row in self.rows:
