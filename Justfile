@@ -57,7 +57,7 @@ test-page:
     }
     browser=$(command -v chromium || command -v chromium-browser || command -v google-chrome) || missing Chromium chromium
     node=$(command -v node) && command -v npm >/dev/null || missing "Node.js with npm" "nodejs npm"
-    "$node" -e 'process.exit(process.versions.node.split(".")[0] < 20)' || missing "Node.js 20 or later" nodejs
+    "$node" -e 'process.exit(Number(parseInt(process.versions.node) < 20))' || missing "Node.js 20 or later" nodejs
     command -v pdftotext >/dev/null || missing pdftotext poppler-utils
     cargo build --locked --bin orchestrate
     place=${CARGO_TARGET_DIR:-target}/page
