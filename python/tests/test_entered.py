@@ -77,6 +77,11 @@ def half_of_the_batch_compiled_in_place():
     network.compile(backend="aot_eager")
     return measure(pictures(), lambda x, y: backward(cross_entropy(network(x[:8]), y[:8])))
 
+def half_of_the_batch_by_a_hook():
+    network = convolutional()
+    network.register_forward_pre_hook(lambda module, inputs: (inputs[0][:8],))
+    return measure(pictures(), lambda x, y: backward(network(x).square().mean()))
+
 def half_of_rows_as_wide_as_the_batch():
     network = torch.nn.Linear(16, 7)
     data = [(torch.randn(16, 16), torch.randint(7, (16,)))]
@@ -197,6 +202,7 @@ CAUGHT = {
     "half_of_the_batch": (8, 40, 16),
     "half_of_the_batch_compiled": (8, 40, 16),
     "half_of_the_batch_compiled_in_place": (8, 40, 16),
+    "half_of_the_batch_by_a_hook": (8, 40, 16),
     "half_of_rows_as_wide_as_the_batch": (8, 40, None),
     "one_picture_of_the_batch": (1, 5, 16),
     "smaller_pictures": (16, 80, 8),

@@ -1,11 +1,11 @@
 """What enters the networks that a script calls.
 
-Data loaders and flags say what was there; the network's input says what was trained on. Each network that is called
-from outside gets a forward pre-hook, which counts the samples of every iteration. Those networks are found before the
+Data loaders and flags say what was there; the network's input says what was trained on. Of each network that is called
+from outside, every call is watched, and the samples of every iteration are counted. Those networks are found before the
 window, in memory: first modules that are part of no other one, then their children, until one of them is called.
 
-A hook sees no call within code that `torch.compile` made of a whole function, and none when a CUDA graph is replayed.
-Then nothing is known. A hook changes no compiled code: it does nothing while PyTorch compiles.
+No call is seen within code that `torch.compile` made of a whole function, and none when a CUDA graph is replayed. Then
+nothing is known. Compiled code is never changed: nothing is counted while PyTorch compiles.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _TENSORS, _SHAPES = 16, 64
 
 
 class _Hook:
-    """Is called with all that enters a network. Copies of the network get one that does nothing."""
+    """A forward pre-hook, called with all that enters a network. Copies of the network get one that does nothing."""
 
     def __init__(self, torch: Any, entered: Entered) -> None:
         self.entered = entered
@@ -38,38 +38,49 @@ class _Hook:
         self.compiles: Callable[[], bool] = getattr(getattr(torch, "compiler", None), "is_compiling", lambda: False)
 
     def __call__(self, module: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
-        if self.compiles():
-            return
-        self.was_called = True
-        # What runs without gradients evaluates, or teaches.
-        if self.trains():
-            try:
-                self._count(args, kwargs)
-            except Exception:  # some kinds of tensors have no shape
-                self.entered.is_unclear = True
+        if not self.compiles():
+            self.count(args, kwargs)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return (_Silence, ())
 
-    def _count(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
-        first, entered = args[0] if args else None, self.entered
-        shape = first.shape if type(first) is self.tensor else ()
-        if len(shape) < 2:
+    def count(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
+        """Counts a call with these arguments."""
+        self.was_called = True
+        # What runs without gradients evaluates, or teaches.
+        if not self.trains():
+            return
+        entered = self.entered
+        try:
+            first: Any = args[0] if args else None
+            shape: tuple[int, ...] = first.shape if type(first) is self.tensor else ()
+            # The short way, for what has been seen before: code that runs once an iteration is never in the caches.
+            if len(shape) < 2 or shape not in entered.shapes or first.requires_grad:
+                first = self._first_data(first, args, kwargs)
+                if first is None:
+                    return
+                shape = first.shape
+            entered.calls += 1
+            if self.recomputes():
+                entered.again += shape[0]
+            else:
+                entered.now += shape[0]
+        except Exception:  # some kinds of tensors have no shape
+            entered.is_unclear = True
+
+    def _first_data(self, first: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+        """The tensor whose rows are counted, and keeps its shape; `None` if nothing is to be counted."""
+        if type(first) is not self.tensor or first.dim() < 2:
             first = self._main_tensor(args, kwargs)
             if first is None:
-                entered.is_unclear = True
-                return
-            shape = first.shape
+                self.entered.is_unclear = True
+                return None
         # What another network made is no data. Data that shall have a gradient of its own cannot be told from it.
         if first.requires_grad:
-            return
-        if shape not in entered.shapes:
+            return None
+        if first.shape not in self.entered.shapes:
             self._keep(first, args, kwargs)
-        entered.calls += 1
-        if self.recomputes():
-            entered.again += shape[0]
-        else:
-            entered.now += shape[0]
+        return first
 
     def _main_tensor(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
         """The first tensor of several dimensions, or else the first of one: steps and scales have fewer than data."""
@@ -172,33 +183,52 @@ class Watch:
 
     def _watch(self, torch: Any, module: Any) -> None:
         hook = _Hook(torch, Entered(self._ticks))
-        compiled = vars(module).get("_compiled_call_impl")
         try:
-            if compiled is None:
-                remove = module.register_forward_pre_hook(hook, with_kwargs=True).remove
-            else:
-                remove = _watch_compiled(module, hook, compiled)
+            remove = _watch_calls(torch, module, hook)
         except Exception:  # an old PyTorch, or a module that takes no hooks
             return
         self._hooks.append((weakref.ref(module), hook, remove))
 
 
-def _watch_compiled(module: Any, hook: _Hook, compiled: Callable[..., Any]) -> Callable[[], None]:
-    """Watches a module that was compiled in place: its own hooks are a part of what was compiled."""
+class _Call:
+    """What a watched module calls: it counts first. Copies of the module are not watched.
 
-    def watched(*args: Any, **kwargs: Any) -> Any:
-        hook(module, args, kwargs)
-        return compiled(*args, **kwargs)
+    It stands where `Module.compile` puts what it made, which PyTorch calls instead of the module's own code, and leaves
+    out of copies and of what it compiles. With any hook, PyTorch takes a longer way through each call; and hooks of a
+    module that was compiled in place are a part of what was compiled.
+    """
 
-    reference = weakref.ref(module)
+    ATTRIBUTE = "_compiled_call_impl"
 
-    def remove() -> None:
-        alive = reference()
-        if alive is not None and vars(alive).get("_compiled_call_impl") is watched:
-            alive._compiled_call_impl = compiled
+    def __init__(self, module: Any, hook: _Hook, compiled: Optional[Callable[..., Any]]) -> None:
+        self._module, self._count, self._compiled = weakref.ref(module), hook.count, compiled
 
-    module._compiled_call_impl = watched
-    return remove
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        self._count(args, kwargs)
+        return (self._compiled or self._module()._call_impl)(*args, **kwargs)  # type: ignore[union-attr]
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (type(None), ())
+
+    def remove(self) -> None:
+        """Lets the module call what it called before, unless somebody has replaced that since."""
+        module = self._module()
+        if module is not None and vars(module).get(self.ATTRIBUTE) is self:
+            vars(module)[self.ATTRIBUTE] = self._compiled
+
+
+def _watch_calls(torch: Any, module: Any, hook: _Hook) -> Callable[[], None]:
+    """Lets `hook` count all calls of `module`; returns what ends that."""
+    compiled = vars(module).get(_Call.ATTRIBUTE)
+    # The module's own pre-hooks can change what enters it, and ours comes behind them.
+    is_changed = bool(module._forward_pre_hooks) or not hasattr(torch.nn.Module, _Call.ATTRIBUTE)
+    if compiled is None and is_changed:
+        handle = module.register_forward_pre_hook(hook, with_kwargs=True)
+        return handle.remove  # type: ignore[no-any-return]
+    call = _Call(module, hook, compiled)
+    # Some modules hand on what is set to the one within them.
+    vars(module)[_Call.ATTRIBUTE] = call
+    return call.remove
 
 
 def _outermost(torch: Any) -> list[Any]:
