@@ -21,9 +21,8 @@ use crate::analysis::printed::Throughput;
 use crate::analysis::versus::is_same_worker;
 use crate::analysis::{Analysis, Cell, Span, Study};
 use crate::files::{write_atomic, write_atomic_by};
-use crate::host::probe_host;
-use crate::job::Name;
-use crate::plan::{Decided, Decision, Inventory, NotDone, Plan, PlannedEnv, Present, decide, renamed};
+use crate::job::{Job, Name};
+use crate::plan::{Absences, Inventory, Plan, PlannedEnv, Standing, renamed};
 use crate::prepare::peaks::load_peaks;
 use crate::report::{FIGURES, File, tables, tables_package};
 use crate::store::Store;
@@ -212,32 +211,17 @@ fn cells(plan: &Plan, inventory: &Inventory) -> Vec<Cell> {
     // A stale job is done: its record and its rows tell what it ran with.
     let standings = inventory.standings();
     let needs = needs(plan, inventory);
-    decide(plan, inventory, &probe_host(), &Present::default(), &needs)
-        .into_iter()
-        // A config whose other repeats are enough lacks none.
-        .filter(|decided| !matches!(decided.decision, Decision::NotNeeded { .. } | Decision::IfNeeded { .. }))
-        .map(|Decided { job, decision }| {
-            let PlannedEnv { peaks, usd_per_hour, .. } = plan.env(job.key()).clone();
-            let cell = cell(job, &standings, |not_done| reason(&decision, not_done));
-            Cell { peaks, usd_per_hour, ..cell }
-        })
-        .collect()
-}
-
-/// Why a job has no record: the reason why it does not run, or how far it came.
-fn reason(decision: &Decision, not_done: &NotDone) -> String {
-    match decision {
-        Decision::Pruned { why }
-        | Decision::NotHere { why }
-        | Decision::Blocked { why }
-        | Decision::IfNeeded { why }
-        | Decision::NotNeeded { why } => why.clone(),
-        Decision::Run(_)
-        | Decision::Rerun { .. }
-        | Decision::Replace { .. }
-        | Decision::Skip
-        | Decision::Stale { .. } => not_done.to_string(),
-    }
+    let absences = Absences::new(plan, inventory, &needs);
+    let told = |job: Job| {
+        let reason = match standings.of(&job) {
+            Standing::Done(_) => String::new(),
+            // A config whose other repeats are enough lacks none.
+            Standing::NotDone(not_done) => absences.why(&job, &not_done)?,
+        };
+        let PlannedEnv { peaks, usd_per_hour, .. } = plan.env(job.key()).clone();
+        Some(Cell { peaks, usd_per_hour, ..cell(job, &standings, |_| reason) })
+    };
+    plan.jobs().filter_map(told).collect()
 }
 
 /// All peaks below `directory`. An unusable file only leads to a warning, because it might be for another device than

@@ -115,7 +115,8 @@ impl Ceilings {
         let memory =
             memory_bytes.map(|bytes| format!(", with {} of memory", size_text(bytes))).unwrap_or_default();
         Some(format!(
-            "batch {batch} of the same config already ran out of memory on this host: {label}{memory}"
+            "batch {batch} of the same config already ran out of memory on {}: {label}{memory}",
+            self.host.hostname
         ))
     }
 
@@ -215,7 +216,7 @@ mod tests {
     #[test]
     fn a_batch_is_tried_again_where_there_is_more_memory_than_there_was() {
         let then = host(16, Some(8), 24);
-        let why = "batch 1 of the same config already ran out of memory on this host: \
+        let why = "batch 1 of the same config already ran out of memory on here: \
                    cpu_m_fp32_bs1_run1, with 8.0 GiB of memory";
         for (device, now, expected) in [
             (Device::Cpu, host(16, Some(8), 24), Some(why)),

@@ -208,7 +208,7 @@ impl Scene<'_> {
 }
 
 /// Why the job of `key` cannot run on `host`, as a sentence; `None` if it can.
-fn not_here(key: &Key, env: &PlannedEnv, host: &HostFacts) -> Option<String> {
+pub(super) fn not_here(key: &Key, env: &PlannedEnv, host: &HostFacts) -> Option<String> {
     let wants = |what: &str, wanted: &Option<String>, found: &str| {
         let wanted = wanted.as_deref().filter(|wanted| *wanted != found)?;
         Some(format!("the env `{}` belongs on the {what} {wanted}, but this is {found}", key.env))

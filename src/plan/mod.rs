@@ -4,8 +4,9 @@
 //!
 //! [`expand`] turns a matrix into the ordered jobs of a [`Plan`]. [`decide`] compares them with the store, the host and
 //! what jobs would run with now. [`invocation`] builds the call of a job's processes, as data. The executor
-//! (`crate::run`) has no choices left.
+//! (`crate::run`) has no choices left. [`Absences`] tells, afterwards, why jobs have no result.
 
+mod absent;
 mod ceilings;
 mod change;
 mod decide;
@@ -38,6 +39,7 @@ use crate::matrix::{Executor, Limits, Order, Place, RepeatRule, Share};
 use crate::record::{CloudFacts, MatrixFacts, holds_password, looks_secret, passes};
 use crate::threshold::Thresholds;
 
+pub use absent::Absences;
 pub use ceilings::Ceilings;
 pub use change::{Change, changes_text};
 pub use decide::{Decided, Decision, decide, rerun_marked, rerun_stale};

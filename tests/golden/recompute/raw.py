@@ -73,6 +73,8 @@ class Job:
         self.is_timing = key["kind"] == "timing"
         path = directory / "record.json"
         self.record = unsealed(path) if path.exists() else None
+        # Every host with a record of the plan; `load` knows them.
+        self.hosts = set()
         if self.record:
             self._read(directory / "attempts" / f"{self.record['attempt']:02}")
 
@@ -139,7 +141,11 @@ def load(store, name):
     plan = unsealed(Path(store) / ".plans" / f"{name}.json")
     configs = plan["jobs"]["configs"]
     keys = [{**configs[place], "repeat": repeat} for place, repeat in plan["jobs"]["order"]]
-    return plan, [Job(key, plan["envs"][key["env"]], store) for key in keys]
+    jobs = [Job(key, plan["envs"][key["env"]], store) for key in keys]
+    hosts = {job.host["hostname"] for job in jobs if job.record}
+    for job in jobs:
+        job.hosts = hosts
+    return plan, jobs
 
 
 # What GNU time calls what orchestrate reports, and by which number the latter is greater.

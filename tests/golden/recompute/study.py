@@ -1,7 +1,6 @@
 """Rows: the runs of a config in the same circumstances, with their statistics. Only runs that count enter them."""
 
 import json
-import socket
 from statistics import mean, median, stdev
 
 from . import maths, raw
@@ -162,8 +161,8 @@ def why(job):
     """Why a job has no result, as a sentence."""
     if not job.record:
         place = job.env["place"]["host"]
-        if place and place != socket.gethostname():
-            return f"the env `{job.key['env']}` belongs on the host {place}, but this is {socket.gethostname()}"
+        if place and place not in job.hosts:
+            return f"it never ran: the env `{job.key['env']}` belongs on the host {place}"
         return "it never ran"
     found = job.outcome
     signals = {11: "SIGSEGV, a segmentation fault"}
