@@ -12,8 +12,8 @@ orchestrate=$(cd "$target" && pwd -P)/release/orchestrate
 
 finish() {
   tests=$root/tests
-  "$tests/slurm/stop.sh" "$state/slurm" || true
-  "$tests/ssh/stop.sh" "$state/ssh" || true
+  [ ! -d "$state/slurm" ] || "$tests/slurm/stop.sh" "$state/slurm" || true
+  [ ! -d "$state/ssh" ] || "$tests/ssh/stop.sh" "$state/ssh" || true
 }
 trap finish EXIT
 tests/ssh/start.sh "$state/ssh" --fresh --base-port 18032

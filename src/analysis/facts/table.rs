@@ -116,7 +116,8 @@ pub(in crate::analysis) fn differences_within<'a>(
     compared(Effect::Said, *device).filter_map(difference).collect()
 }
 
-/// The values that differ, in their order: `a / b`, `a / b / c / d and 3 more`.
+/// The values that differ, sorted, so that two rows with the same ones say the same: `a / b`, `a / b / c / d and 3
+/// more`.
 fn values<S: Into<String>>(all: impl Iterator<Item = Option<S>>) -> String {
     const SHOWN: usize = 4;
     let mut found: Vec<String> = Vec::new();
@@ -126,6 +127,7 @@ fn values<S: Into<String>>(all: impl Iterator<Item = Option<S>>) -> String {
             found.push(value);
         }
     }
+    found.sort_unstable();
     match found.len().saturating_sub(SHOWN) {
         0 => found.join(" / "),
         more => format!("{} and {more} more", found[..SHOWN].join(" / ")),
