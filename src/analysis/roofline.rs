@@ -2,7 +2,7 @@
 //!
 //! attainable = min(peak, intensity × bandwidth); knee = peak ÷ bandwidth. The source of a point's bytes is part of its
 //! type, because only counted bytes can tell what bounds a config. Bytes estimated from the bandwidth roof place a
-//! point on that roof in any case, so such points go to the CSV for comparison and are never drawn.
+//! point on that roof in any case, so such points go to `roofline_points.csv` for comparison and are never drawn.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -23,6 +23,13 @@ pub enum BytesSource {
     Modelled,
     /// Estimated: attained FLOP/s ÷ the peak bandwidth. Says nothing, but allows a comparison with the seed reports.
     Estimated,
+}
+
+impl BytesSource {
+    /// Whether figures show points with such bytes.
+    pub fn is_drawn(self) -> bool {
+        self != BytesSource::Estimated
+    }
 }
 
 impl fmt::Display for BytesSource {

@@ -233,20 +233,23 @@ pub fn run_sections() -> Vec<Section> {
 
 /// `roofline_points.csv`: all points of all rooflines, estimated ones included.
 pub fn roofline_points<'a>(analysis: &'a Analysis<'_>) -> Rows<'a> {
-    point_rows(analysis, &analysis.rooflines)
+    point_columns(&analysis.own).rows(point_lines(analysis, &analysis.rooflines))
 }
 
-/// The points of some rooflines.
+/// The points of some rooflines that figures show.
 pub fn roofline_table(analysis: &Analysis<'_>, rooflines: &[Roofline<'_>]) -> Table {
-    point_rows(analysis, rooflines).table()
+    let lines = point_lines(analysis, rooflines).filter(|line| line.point.source.is_drawn());
+    point_columns(&analysis.own).rows(lines).table()
 }
 
-fn point_rows<'a>(analysis: &'a Analysis<'_>, rooflines: &'a [Roofline<'_>]) -> Rows<'a> {
-    let points = rooflines.iter().flat_map(move |roofline| {
+fn point_lines<'a>(
+    analysis: &'a Analysis<'_>,
+    rooflines: &'a [Roofline<'_>],
+) -> impl Iterator<Item = PointLine<'a>> {
+    rooflines.iter().flat_map(move |roofline| {
         let points = roofline.points.iter();
         points.map(move |point| PointLine { row: &analysis.rows[point.row], peaks: roofline.peaks, point })
-    });
-    point_columns(&analysis.own).rows(points)
+    })
 }
 
 /// The kernels of `row`, as its kernel roofline shows them.

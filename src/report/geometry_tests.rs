@@ -272,7 +272,7 @@ fn every_mark_has_a_hover_text() {
         }
         let name = figure.file_name(drawing);
         assert!(titled > 0 && silent <= 25, "{name}: {titled} marks say what they are, {silent} do not");
-        assert!(drawing.svg.contains("role=\"img\" aria-label=\""), "{name}");
+        assert!(drawing.svg.contains("role=\"graphics-document\" aria-label=\""), "{name}");
     });
 }
 

@@ -1,4 +1,5 @@
 //! What a browser shows when somebody points at a mark: the config, the value, its interval, how many runs, the marks.
+//! And where it leads: to its row in the page's results, or to its run there, which leads to the run's files.
 
 use super::svg::{Look, Shape};
 use crate::analysis::Run;
@@ -37,6 +38,20 @@ pub(super) fn of_run(row: &Row<'_>, run: &Run<'_>) -> String {
         lines.push("left out of the statistics".to_owned());
     }
     lines.join("\n")
+}
+
+/// The anchor of `row` in the page's table of results. It is the same in every report that has the row.
+pub(super) fn row_anchor(row: &Row<'_>) -> String {
+    let letter = |byte: u8| match byte {
+        b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'=' => char::from(byte).to_string(),
+        other => format!("~{other:02X}"),
+    };
+    format!("row-{}", row.label().bytes().map(letter).collect::<String>())
+}
+
+/// The anchor of `run` of `row`, in that row.
+pub(super) fn run_anchor(row: &Row<'_>, run: &Run<'_>) -> String {
+    format!("{}-run{}", row_anchor(row), run.cell.job.key().repeat)
 }
 
 fn marks_line<'a>(names: impl Iterator<Item = &'a str>) -> String {

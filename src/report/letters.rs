@@ -42,6 +42,9 @@ fn letter_width(letter: char) -> u16 {
     plain().or_else(other).unwrap_or(UNKNOWN)
 }
 
+/// Words of so many letters are not cut, as long as others can be.
+const SHORT: usize = 4;
+
 /// The width of `text` at font size `size`.
 pub(super) fn text_width(text: &str, size: f64) -> f64 {
     text.chars().map(letter_width).map(f64::from).sum::<f64>() * size / 1000.0
@@ -62,19 +65,35 @@ pub(super) fn cut(text: &str, size: f64, width: f64) -> String {
     format!("{}…", kept.trim_end())
 }
 
-/// `text`, or its beginning and its end with `…` between them, so that it fits. Configs differ at the end.
+/// `text`, with `…` within its longest words, so that it fits. Names of networks and parameters are long; what tells
+/// configs apart, such as their batch, is short.
 pub(super) fn cut_within(text: &str, size: f64, width: f64) -> String {
-    if text_width(text, size) <= width {
-        return text.to_owned();
+    let words: Vec<Vec<char>> = text.split(' ').map(|word| word.chars().collect()).collect();
+    let mut kept: Vec<usize> = words.iter().map(Vec::len).collect();
+    loop {
+        let shown: Vec<String> =
+            words.iter().zip(&kept).map(|(word, kept)| cut_middle(word, *kept)).collect();
+        let shown = shown.join(" ");
+        if text_width(&shown, size) <= width {
+            return shown;
+        }
+        match kept.iter_mut().max_by_key(|kept| **kept).filter(|kept| **kept > SHORT) {
+            Some(longest) => *longest -= 1,
+            None => break,
+        }
     }
     let letters: Vec<char> = text.chars().collect();
-    let of = |kept: usize| -> String {
-        let (head, tail) = (kept.div_ceil(2), kept / 2);
-        let ends = letters[..head].iter().chain(['…'].iter()).chain(&letters[letters.len() - tail..]);
-        ends.collect()
-    };
-    let fits = |kept: &usize| text_width(&of(*kept), size) <= width;
-    of((0..letters.len()).rev().find(fits).unwrap_or(0))
+    let fits = |kept: &usize| text_width(&cut_middle(&letters, *kept), size) <= width;
+    cut_middle(&letters, (0..letters.len()).rev().find(fits).unwrap_or(0))
+}
+
+/// As many of `letters` as are `kept`, from both ends.
+fn cut_middle(letters: &[char], kept: usize) -> String {
+    if kept >= letters.len() {
+        return letters.iter().collect();
+    }
+    let (head, tail) = (kept.div_ceil(2), kept / 2);
+    letters[..head].iter().chain(&['…']).chain(&letters[letters.len() - tail..]).collect()
 }
 
 /// `text` as lines that fit into `width` at font size `size`. A word that is wider is cut.
@@ -93,6 +112,8 @@ pub(super) fn wrap(text: &str, size: f64, width: f64) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::HashSet;
+
     use super::*;
 
     #[test]
@@ -104,9 +125,18 @@ mod tests {
         let label = cut_within("mobilenet_v2 fp32 batch 16", 10.0, 80.0);
         assert!(label.starts_with("mobile") && label.contains('…') && label.ends_with(" 16"), "{label}");
         assert!(text_width(&label, 10.0) <= 80.0);
+        assert!(text_width(&cut_within("a b c d e f g h i j k l m n o p", 10.0, 30.0), 10.0) <= 30.0);
         let lines = wrap("one two three four five six seven", 10.0, 60.0);
         assert!(lines.len() > 1 && lines.iter().all(|line| text_width(line, 10.0) <= 60.0), "{lines:?}");
         assert_eq!(lines.join(" "), "one two three four five six seven");
         assert_eq!(wrap("", 10.0, 60.0), [""; 0]);
+    }
+
+    /// Lines of a plot that differ in a short word alone are still told apart.
+    #[test]
+    fn names_that_are_cut_still_differ() {
+        let name = |batch: u32| format!("mobilenet_v3_large fp32 bs{batch} channels_last=false compile=true");
+        let cut: HashSet<String> = [8, 16, 32, 64].map(|batch| cut_within(&name(batch), 11.0, 165.0)).into();
+        assert!(cut.len() == 4 && cut.iter().all(|name| name.contains(" bs")), "{cut:?}");
     }
 }

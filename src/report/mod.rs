@@ -22,6 +22,7 @@ mod roofs;
 mod scale;
 mod selection;
 mod svg;
+mod threads;
 
 use crate::analysis::history::History;
 use crate::analysis::table::{About, CSV_FILES, CsvFile, Keys, Rows, history_table};
@@ -144,31 +145,53 @@ pub fn render(
     templates: &Templates,
     links: &RunLinks,
 ) -> Result<Vec<File>, RenderError> {
-    let figures: Vec<Drawn> = FIGURES.iter().map(|figure| (figure, (figure.draw)(analysis))).collect();
-    let all = || figures.iter().flat_map(|(figure, drawings)| drawings.iter().map(move |it| (figure, it)));
-    let plots: Vec<(String, &str)> =
-        all().map(|(figure, drawing)| (figure.file_name(drawing), drawing.svg.as_str())).collect();
-    let mut files = Vec::new();
-    for (pictures, ((name, _), (_, drawing))) in pictures(&plots)?.into_iter().zip(plots.iter().zip(all())) {
-        files.extend(pictures);
-        files.push(File::text(format!("figures/{name}.csv"), drawing.numbers.csv()));
-    }
-    let page = page::page(study, analysis, &figures, links);
-    files.push(File::text("report.md", page::render("report.md", &templates.markdown, &page)?));
-    files.push(File::text("report.html", page::render("report.html", &templates.html, &page)?));
-    files.push(package_file(study.matrix.name.as_str(), analysis, &figures));
+    let of_figure = |number: usize| (&FIGURES[number], (FIGURES[number].draw)(analysis));
+    let figures: Vec<Drawn> = threads::each(FIGURES.len(), of_figure);
+    // To draw those that lie beside the page, too, would take longer than all else.
+    let (pictures, texts) =
+        threads::both(|| pictures(shown(&figures)), || texts(study, analysis, templates, links, &figures));
+    let mut files = pictures?;
+    files.extend(texts?);
     Ok(files)
 }
 
-/// The SVG and the PNG of each of `plots`, which are a name and a drawing.
-fn pictures(plots: &[(String, &str)]) -> Result<Vec<[File; 2]>, RenderError> {
-    let svgs: Vec<&str> = plots.iter().map(|(_, svg)| *svg).collect();
-    let files = |((name, svg), pixels): (&(String, &str), Result<Vec<u8>, DrawError>)| {
+/// All files but the PNGs.
+fn texts(
+    study: &Study,
+    analysis: &Analysis<'_>,
+    templates: &Templates,
+    links: &RunLinks,
+    figures: &[Drawn],
+) -> Result<Vec<File>, RenderError> {
+    let mut files = Vec::new();
+    for (figure, drawing) in figures.iter().flat_map(|(figure, all)| all.iter().map(move |it| (figure, it))) {
+        let path = |extension| format!("figures/{}.{extension}", figure.file_name(drawing));
+        files.push(File::text(path("svg"), drawing.svg.clone()));
+        files.push(File::text(path("csv"), drawing.numbers.csv()));
+    }
+    let page = page::page(study, analysis, figures, links);
+    files.push(File::text("report.md", page::render("report.md", &templates.markdown, &page)?));
+    files.push(File::text("report.html", page::render("report.html", &templates.html, &page)?));
+    files.push(package_file(study.matrix.name.as_str(), analysis, figures));
+    Ok(files)
+}
+
+/// The drawings on the page, each with its name.
+fn shown(figures: &[Drawn]) -> impl Iterator<Item = (String, &str)> {
+    let counts: Vec<usize> = figures.iter().map(|(_, drawings)| drawings.len()).collect();
+    figures.iter().zip(selection::on_page(&counts)).flat_map(move |((figure, drawings), shown)| {
+        drawings[..shown].iter().map(move |drawing| (figure.file_name(drawing), drawing.svg.as_str()))
+    })
+}
+
+/// The PNG of each of `plots`, which are a name and an SVG.
+fn pictures<'p>(plots: impl Iterator<Item = (String, &'p str)>) -> Result<Vec<File>, RenderError> {
+    let (names, svgs): (Vec<String>, Vec<&str>) = plots.unzip();
+    let file = |(name, pixels): (String, Result<Vec<u8>, DrawError>)| {
         let contents = pixels.map_err(|source| RenderError::Draw { name: name.clone(), source })?;
-        let path = |extension: &str| format!("figures/{name}.{extension}");
-        Ok([File::text(path("svg"), (*svg).to_owned()), File { path: path("png"), contents }])
+        Ok(File { path: format!("figures/{name}.png"), contents })
     };
-    plots.iter().zip(png::pngs(&svgs)).map(files).collect()
+    names.into_iter().zip(png::pngs(&svgs)).map(file).collect()
 }
 
 #[cfg(test)]
@@ -246,9 +269,7 @@ mod tests {
         for figure in FIGURES {
             let of = |analysis: &Analysis<'_>| -> (usize, usize) {
                 let drawings = (figure.draw)(analysis);
-                // Points whose bytes are estimated are in the table alone.
-                let is_drawn = |row: &&Vec<String>| !row.contains(&"estimated".to_owned());
-                let rows = drawings.iter().flat_map(|it| &it.numbers.rows).filter(is_drawn).count();
+                let rows = drawings.iter().flat_map(|it| &it.numbers.rows).count();
                 (rows, drawings.iter().map(|drawing| shapes(&drawing.svg)).sum())
             };
             let ((rows, all), (fewer_rows, fewer_shapes)) = (of(&analysis), of(&without));
@@ -273,7 +294,7 @@ mod tests {
                     assert!(files.iter().any(|file| file.path == path), "{path} is not written");
                     assert!(markdown.contains(&path), "report.md does not link {path}");
                 }
-                assert!(html.contains(&drawing.svg), "report.html does not show {name}");
+                assert!(html.contains(&svg::within_page(&drawing.svg)), "report.html does not show {name}");
                 let columns = (figure.columns)().into_iter().flat_map(|section| section.columns);
                 let names = columns.map(|about| about.name.into_owned());
                 // Those of the study are one each in the manual.
@@ -290,6 +311,23 @@ mod tests {
         }
     }
 
+    /// A point leads to its row or run in the table of results. From the file of a figure, it leads to the page first.
+    #[test]
+    fn every_link_within_the_page_leads_somewhere() {
+        let files = rendered(&with_everything());
+        let html = text(&files, "report.html");
+        let targets: Vec<&str> =
+            html.split("href=\"#").skip(1).map(|rest| rest.split('"').next().unwrap_or_default()).collect();
+        for target in &targets {
+            assert_eq!(html.matches(&format!("id=\"{target}\"")).count(), 1, "{target}");
+        }
+        assert!(targets.iter().any(|target| target.ends_with("-run2")), "{targets:?}");
+        let svg = text(&files, "figures/throughput_cpu.svg");
+        let target =
+            svg.split("<a href=\"../report.html#").nth(1).and_then(|rest| rest.split('"').next()).unwrap();
+        assert!(targets.contains(&target), "{target}");
+    }
+
     /// What a page has no room for lies beside it, and the page says so.
     #[test]
     fn a_page_shows_twelve_drawings_and_links_the_others() {
@@ -299,9 +337,12 @@ mod tests {
         assert!(names.len() > selection::MOST, "{names:?}");
         assert_eq!(html.matches("<svg").count(), selection::MOST);
         assert_eq!(markdown.matches("![").count(), selection::MOST);
-        for name in names {
+        for name in &names {
             assert!(html.contains(name) && markdown.contains(name), "no page mentions {name}");
         }
+        let pictures: Vec<&str> = files.iter().filter_map(|file| file.path.strip_suffix(".png")).collect();
+        assert_eq!(pictures.len(), selection::MOST);
+        assert!(pictures.iter().all(|name| markdown.contains(&format!("({name}.png)"))));
         assert!(html.contains("More of them lie beside this page:"));
         assert!(markdown.contains("More of them lie beside this page:"));
     }

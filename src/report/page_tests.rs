@@ -96,7 +96,7 @@ fn a_screen_reader_finds_landmarks_and_what_each_cell_belongs_to() {
     let captions = tags(&html, "caption").len();
     let facts = tables.iter().filter(|tag| tag.contains("facts")).count();
     assert_eq!(captions + facts, tables.len(), "every table of data has a caption");
-    assert!(tags(&html, "svg").iter().all(|tag| tag.contains("role=\"img\"")));
+    assert!(tags(&html, "svg").iter().all(|tag| tag.contains("role=\"graphics-document\"")));
 }
 
 #[test]

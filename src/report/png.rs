@@ -1,9 +1,10 @@
 //! Renders figures as PNG. The font is built in, so that every machine draws the same pixels.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 use resvg::{tiny_skia, usvg};
+
+use super::threads;
 
 /// PNG pixels per SVG pixel. Text stays sharp on high-resolution screens.
 const SCALE: f32 = 2.0;
@@ -27,32 +28,11 @@ pub enum DrawError {
     Encode(String),
 }
 
-/// The most threads that draw. How many processors there are is not asked: a thread too many costs next to nothing.
-const THREADS: usize = 8;
-
 /// Draws each of `svgs` as a PNG, several at a time.
 pub(super) fn pngs(svgs: &[&str]) -> Vec<Result<Vec<u8>, DrawError>> {
     let fonts = fonts();
     let options = usvg::Options { fontdb: Arc::new(fonts), ..usvg::Options::default() };
-    let threads = THREADS.min(svgs.len());
-    let next = AtomicUsize::new(0);
-    let work = || -> Vec<(usize, Result<Vec<u8>, DrawError>)> {
-        let mine = std::iter::from_fn(|| {
-            let index = next.fetch_add(1, Ordering::Relaxed);
-            Some((index, png(svgs.get(index)?, &options)))
-        });
-        mine.collect()
-    };
-    let mut drawn = std::thread::scope(|scope| {
-        let others: Vec<_> = (1..threads).map(|_| scope.spawn(work)).collect();
-        let mut drawn = work();
-        for other in others {
-            drawn.extend(other.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
-        }
-        drawn
-    });
-    drawn.sort_by_key(|(index, _)| *index);
-    drawn.into_iter().map(|(_, result)| result).collect()
+    threads::each(svgs.len(), |number| drawn(svgs[number], &options))
 }
 
 /// The font of all figures.
@@ -63,13 +43,28 @@ pub(super) fn fonts() -> usvg::fontdb::Database {
     fonts
 }
 
-fn png(svg: &str, options: &usvg::Options<'_>) -> Result<Vec<u8>, DrawError> {
+fn drawn(svg: &str, options: &usvg::Options<'_>) -> Result<Vec<u8>, DrawError> {
     let tree = usvg::Tree::from_str(svg, options).map_err(|source| DrawError::Parse(Box::new(source)))?;
     let size = tree.size();
     let [width, height] = [size.width(), size.height()].map(|length| (length * SCALE).ceil() as u32);
     let mut pixels = tiny_skia::Pixmap::new(width, height).ok_or(DrawError::Size { width, height })?;
     resvg::render(&tree, tiny_skia::Transform::from_scale(SCALE, SCALE), &mut pixels.as_mut());
-    pixels.encode_png().map_err(|error| DrawError::Encode(error.to_string()))
+    encoded(&pixels).map_err(|error| DrawError::Encode(error.to_string()))
+}
+
+/// Most of a figure is paper. The fast method takes a fifth of the time of the usual one, for twice the bytes.
+fn encoded(pixels: &tiny_skia::Pixmap) -> Result<Vec<u8>, png::EncodingError> {
+    // Every figure has an opaque background, so its colours are not weakened by any transparency.
+    let opaque = |[red, green, blue, _]: &[u8; 4]| [*red, *green, *blue];
+    let colours: Vec<u8> = pixels.data().as_chunks().0.iter().flat_map(opaque).collect();
+    let mut file = Vec::new();
+    let mut encoder = png::Encoder::new(&mut file, pixels.width(), pixels.height());
+    encoder.set_color(png::ColorType::Rgb);
+    encoder.set_compression(png::Compression::Fast);
+    let mut writer = encoder.write_header()?;
+    writer.write_image_data(&colours)?;
+    writer.finish()?;
+    Ok(file)
 }
 
 #[cfg(test)]
@@ -79,18 +74,18 @@ mod tests {
     use super::super::svg::{Anchor, Svg};
     use super::*;
 
-    fn drawn(svg: &str) -> Vec<u8> {
+    fn alone(svg: &str) -> Vec<u8> {
         pngs(&[svg]).remove(0).unwrap()
     }
 
     /// A character without a glyph draws no pixels.
     #[test]
     fn the_font_has_all_characters_of_figures() {
-        let blank = drawn(&Svg::new(40.0, "x").finish(40.0));
+        let blank = alone(&Svg::new(40.0, "x").finish(40.0));
         for character in "abcXYZ0189±×÷·–°µ²%/()=:_…".chars() {
             let mut svg = Svg::new(40.0, "x");
             svg.text((10.0, 30.0), 20.0, Anchor::Start, INK, &character.to_string());
-            assert_ne!(drawn(&svg.finish(40.0)), blank, "{character}");
+            assert_ne!(alone(&svg.finish(40.0)), blank, "{character}");
         }
     }
 
@@ -122,7 +117,7 @@ mod tests {
     fn many_are_drawn_in_their_order() {
         let svgs: Vec<String> = (1..=20).map(|width| Svg::new(f64::from(width), "x").finish(4.0)).collect();
         let drawn = pngs(&svgs.iter().map(String::as_str).collect::<Vec<_>>());
-        let alone: Vec<Vec<u8>> = svgs.iter().map(|svg| self::drawn(svg)).collect();
+        let alone: Vec<Vec<u8>> = svgs.iter().map(|svg| self::tests::alone(svg)).collect();
         assert_eq!(drawn.into_iter().map(Result::unwrap).collect::<Vec<_>>(), alone);
     }
 

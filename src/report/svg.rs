@@ -12,6 +12,9 @@ use crate::text::decimals;
 /// The font of all figures. PNGs are drawn with the built-in font, the first one.
 const FONT_FAMILY: &str = "Ubuntu Light, Ubuntu, DejaVu Sans, Helvetica, Arial, sans-serif";
 
+/// The page, as seen from the files of figures.
+const PAGE: &str = "../report.html";
+
 /// Which part of a text its position refers to.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Anchor {
@@ -166,17 +169,16 @@ impl Svg {
 
     /// A marker. `hover` is what a browser shows when somebody points at it.
     pub(super) fn marker(&mut self, at: (f64, f64), look: Look<'_>, hover: &str) {
-        let Look { shape, radius, colour, is_filled } = look;
-        let fill = if is_filled { colour } else { PAPER };
-        let width = if radius < 3.0 { "1" } else { "1.6" };
-        let paint = format!("fill=\"{fill}\" stroke=\"{colour}\" stroke-width=\"{width}\"");
-        if shape == Shape::Circle {
-            let [x, y, r] = [at.0, at.1, radius].map(number);
-            return self.titled("circle", &format!("cx=\"{x}\" cy=\"{y}\" r=\"{r}\" {paint}"), hover);
-        }
-        let place = |(x, y): &(f64, f64)| (at.0 + radius * x, at.1 + radius * y);
-        let points = corners(&shape.corners().iter().map(place).collect::<Vec<_>>());
-        self.titled("polygon", &format!("points=\"{points}\" {paint}"), hover);
+        self.element(&marker_element(at, look, hover));
+    }
+
+    /// A marker that leads to the `anchor` of the page. Who types goes past it: the page has a table with all of them.
+    pub(super) fn linked_marker(&mut self, at: (f64, f64), look: Look<'_>, hover: &str, anchor: &str) {
+        let name = escape(hover.lines().next().unwrap_or_default());
+        self.element(&format!(
+            "<a href=\"{PAGE}#{anchor}\" tabindex=\"-1\" aria-label=\"{name}\">\n{}\n</a>",
+            marker_element(at, look, hover)
+        ));
     }
 
     /// A disc through which one sees what lies below, for a share.
@@ -184,15 +186,7 @@ impl Svg {
         let [x, y, r] = [at.0, at.1, radius].map(number);
         let paint =
             format!("fill=\"{colour}\" fill-opacity=\"0.15\" stroke=\"{colour}\" stroke-width=\"1.6\"");
-        self.titled("circle", &format!("cx=\"{x}\" cy=\"{y}\" r=\"{r}\" {paint}"), hover);
-    }
-
-    fn titled(&mut self, name: &str, attributes: &str, hover: &str) {
-        let element = match hover {
-            "" => format!("<{name} {attributes}/>"),
-            hover => format!("<{name} {attributes}><title>{}</title></{name}>", escape_lines(hover)),
-        };
-        self.element(&element);
+        self.element(&titled("circle", &format!("cx=\"{x}\" cy=\"{y}\" r=\"{r}\" {paint}"), hover));
     }
 
     /// The drawing as an `<svg>` element, for a file or within HTML.
@@ -201,11 +195,38 @@ impl Svg {
         let title = escape(&self.title);
         format!(
             "<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"orchestrate\" width=\"{width}\" height=\"{height}\" \
-             viewBox=\"0 0 {width} {height}\" font-family=\"{FONT_FAMILY}\" role=\"img\" aria-label=\"{title}\">\n\
+             viewBox=\"0 0 {width} {height}\" font-family=\"{FONT_FAMILY}\" role=\"graphics-document\" \
+             aria-label=\"{title}\">\n\
              <title>{title}</title>\n{}\n<rect width=\"{width}\" height=\"{height}\" fill=\"{PAPER}\"/>\n{}</svg>\n",
             dark_mode(),
             self.body
         )
+    }
+}
+
+/// `svg`, whose markers lead to the page from a file beside it, as a part of that page.
+pub(super) fn within_page(svg: &str) -> String {
+    svg.replace(&format!("<a href=\"{PAGE}#"), "<a href=\"#")
+}
+
+fn marker_element(at: (f64, f64), look: Look<'_>, hover: &str) -> String {
+    let Look { shape, radius, colour, is_filled } = look;
+    let fill = if is_filled { colour } else { PAPER };
+    let width = if radius < 3.0 { "1" } else { "1.6" };
+    let paint = format!("fill=\"{fill}\" stroke=\"{colour}\" stroke-width=\"{width}\"");
+    if shape == Shape::Circle {
+        let [x, y, r] = [at.0, at.1, radius].map(number);
+        return titled("circle", &format!("cx=\"{x}\" cy=\"{y}\" r=\"{r}\" {paint}"), hover);
+    }
+    let place = |(x, y): &(f64, f64)| (at.0 + radius * x, at.1 + radius * y);
+    let points = corners(&shape.corners().iter().map(place).collect::<Vec<_>>());
+    titled("polygon", &format!("points=\"{points}\" {paint}"), hover)
+}
+
+fn titled(name: &str, attributes: &str, hover: &str) -> String {
+    match hover {
+        "" => format!("<{name} {attributes}/>"),
+        hover => format!("<{name} {attributes}><title>{}</title></{name}>", escape_lines(hover)),
     }
 }
 

@@ -26,7 +26,10 @@ pub fn comparison_files(versus: &Versus) -> Result<Vec<File>, RenderError> {
     let plots: Vec<(String, &str)> = (1..).map(name).zip(svgs.iter().map(String::as_str)).collect();
     let names: Vec<&str> = plots.iter().map(|(name, _)| name.as_str()).collect();
     files.push(File::text("comparison.md", page::page(versus, &names)));
-    files.extend(pictures(&plots)?.into_iter().flatten());
+    let pictures = pictures(plots.iter().cloned())?;
+    for ((name, svg), picture) in plots.into_iter().zip(pictures) {
+        files.extend([File::text(format!("figures/{name}.svg"), svg.to_owned()), picture]);
+    }
     Ok(files)
 }
 

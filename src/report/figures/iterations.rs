@@ -7,7 +7,7 @@ use crate::analysis::table::{Keys, trace_sections, trace_table};
 use crate::analysis::trace::{MOST_ROWS, Part, RowTraces, Trace, traces};
 use crate::report::figure::{Drawing, Figure};
 use crate::report::frame::{self, Area, LINE, MARGIN, SMALL, Sheet, WIDTH, tick_text};
-use crate::report::hover::{self, short_label};
+use crate::report::hover::{self, run_anchor, short_label};
 use crate::report::inks::{ALARM, GREY, colour};
 use crate::report::letters::{cut, cut_within, text_width};
 use crate::report::scale::{Kind, Scale};
@@ -132,6 +132,6 @@ fn draw_trace(svg: &mut Svg, row: &Row<'_>, trace: &Trace, index: usize, (x, y):
         let median = significant(part.median_s, 4);
         let text = format!("{}\nits last iterations took {median} s", hover::of_run(row, run));
         let look = Look { shape: Shape::Circle, radius: 2.4, colour: ink, is_filled: run.counts() };
-        svg.marker(*at, look, &text);
+        svg.linked_marker(*at, look, &text, &run_anchor(row, run));
     }
 }

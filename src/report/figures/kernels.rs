@@ -9,6 +9,7 @@ use crate::analysis::peaks::Peaks;
 use crate::analysis::table::{Keys, kernel_sections, kernel_table};
 use crate::report::figure::{Drawing, Figure};
 use crate::report::frame::Sheet;
+use crate::report::hover::row_anchor;
 use crate::report::inks::{GREY, INK, colour};
 use crate::report::roofs::{Entry, Plot, Unit, axes_text, draw_key, flat_roofs};
 use crate::report::svg::{Look, Shape, Svg};
@@ -109,7 +110,7 @@ fn draw_plot(
     heights.extend(flat.iter().map(|roof| roof.high));
     let mut plot = Plot::new(sheet, &intensities, &heights, unit);
     plot.roofs(&mut sheet.svg, &flat, bandwidth);
-    draw_kernels(&mut sheet.svg, shown, &mut plot);
+    draw_kernels(&mut sheet.svg, row, shown, &mut plot);
     Some(())
 }
 
@@ -147,7 +148,7 @@ fn words(shown: &Shown<'_>) -> String {
     format!("{} % {what}", significant(100.0 * shown.share, 2))
 }
 
-fn draw_kernels(svg: &mut Svg, shown: &[Shown<'_>], plot: &mut Plot) {
+fn draw_kernels(svg: &mut Svg, row: &Row<'_>, shown: &[Shown<'_>], plot: &mut Plot) {
     let at = |kernel: &Shown<'_>| kernel.coordinates().map(|(x, flops)| plot.place(x, flops));
     let placed: Vec<(&Shown<'_>, (f64, f64))> =
         shown.iter().filter_map(|kernel| Some((kernel, at(kernel)?))).collect();
@@ -155,7 +156,7 @@ fn draw_kernels(svg: &mut Svg, shown: &[Shown<'_>], plot: &mut Plot) {
         let text = format!("{}\n{}", kernel.placed.kernel.name, words(kernel));
         svg.disc(*at, (WHOLE * kernel.share.sqrt()).max(2.5), kernel.ink(), &text);
         let look = Look { shape: Shape::Circle, radius: 2.2, colour: kernel.ink(), is_filled: true };
-        svg.marker(*at, look, &text);
+        svg.linked_marker(*at, look, &text, &row_anchor(row));
     }
     let numbers: Vec<((f64, f64), String)> =
         placed.iter().map(|(kernel, at)| (*at, kernel.placed.rank.to_string())).collect();

@@ -6,7 +6,7 @@ use crate::analysis::table::{Keys, run_sections, sequence_table};
 use crate::report::changes::{changes_axis, percent_ticks, place_change};
 use crate::report::figure::{Drawing, Figure};
 use crate::report::frame::{self, Area, MARGIN, SMALL, Sheet, WIDTH};
-use crate::report::hover;
+use crate::report::hover::{self, run_anchor};
 use crate::report::inks::{GREY, GRID, INK, SHADE, colour};
 use crate::report::letters::text_width;
 use crate::report::scale::{Kind, Scale, round_up};
@@ -119,7 +119,8 @@ fn plot(sheet: &mut Sheet, stretch: Stretch<'_>, analysis: &Analysis<'_>) {
         } else {
             Look { shape: Shape::Wedge, radius: 4.0, colour: colour(1), is_filled: run.counts() }
         };
-        sheet.svg.marker((x.place(placed.place as f64), at), look, &hover::of_placed(row, placed));
+        let (place, text) = ((x.place(placed.place as f64), at), hover::of_placed(row, placed));
+        sheet.svg.linked_marker(place, look, &text, &run_anchor(row, run));
     }
     frame::border(&mut sheet.svg, &area);
 }

@@ -14,7 +14,7 @@ use crate::analysis::table::{Keys, point_sections, roofline_table};
 use crate::job::{ModelName, Precision};
 use crate::report::figure::{Drawing, Figure};
 use crate::report::frame::Sheet;
-use crate::report::hover::{self, suffix};
+use crate::report::hover::{self, row_anchor, suffix};
 use crate::report::inks::{ALARM, GREY, INK, colour};
 use crate::report::roofs::{
     Entry, FlatRoof, NUMBER, Plot, RoofAtClock, Unit, axes_text, draw_key, flat_roofs,
@@ -72,7 +72,7 @@ fn draw(analysis: &Analysis<'_>) -> Vec<Drawing> {
 
 /// The points that are drawn.
 pub(super) fn shown<'r>(roofline: &'r Roofline<'_>) -> Vec<&'r Point> {
-    roofline.points.iter().filter(|point| point.source != BytesSource::Estimated).collect()
+    roofline.points.iter().filter(|point| point.source.is_drawn()).collect()
 }
 
 /// Draws `roofline`; `None` if there is no point to draw or no bandwidth.
@@ -198,7 +198,7 @@ fn draw_points(svg: &mut Svg, drawn: &[Drawn<'_, '_>]) {
         svg.line((point.at.0, low), (point.at.0, high), Stroke::solid(point.look.colour, 1.4));
     }
     for Drawn { point, row, look, at, .. } in drawn {
-        svg.marker(*at, *look, &hover_text(point, row));
+        svg.linked_marker(*at, *look, &hover_text(point, row), &row_anchor(row));
     }
 }
 

@@ -7,6 +7,7 @@ use crate::analysis::table::{Keys, point_sections, roofline_table};
 use crate::report::figure::{Drawing, Figure};
 use crate::report::figures::roofline::{fillings, hover_text, shown};
 use crate::report::frame::Sheet;
+use crate::report::hover::row_anchor;
 use crate::report::inks::{GREY, colour};
 use crate::report::roofs::{NUMBER, Plot, Unit, axes_text};
 use crate::report::svg::{Anchor, Look, Stroke, Svg, shape};
@@ -76,7 +77,8 @@ fn of_members(title: &str, members: &[Member<'_>], analysis: &Analysis<'_>) -> S
         for point in &member.points {
             let at = plot.place(point.intensity, point.attained);
             let is_filled = point.source == BytesSource::Measured;
-            sheet.svg.marker(at, look(index, is_filled), &hover_text(point, &analysis.rows[point.row]));
+            let (look, row) = (look(index, is_filled), &analysis.rows[point.row]);
+            sheet.svg.linked_marker(at, look, &hover_text(point, row), &row_anchor(row));
         }
     }
     let names: Vec<String> =

@@ -5,7 +5,7 @@ use crate::analysis::scaling::{Curve, Step};
 use crate::analysis::table::{Keys, curve_sections, curve_table};
 use crate::report::figure::{Drawing, Figure};
 use crate::report::frame::{self, Area, MARGIN, SMALL, Sheet, WIDTH};
-use crate::report::hover::{self, suffix};
+use crate::report::hover::{self, row_anchor, suffix};
 use crate::report::inks::{GREY, colour};
 use crate::report::labels::{height_for, spread};
 use crate::report::letters::{cut_within, text_width};
@@ -163,6 +163,7 @@ fn draw_curve(svg: &mut Svg, curve: &Curve, index: usize, analysis: &Analysis<'_
             decimals(100.0 * step.efficiency, 0),
             growth.unwrap_or_default()
         );
-        svg.marker(at(step), look(index, curve.knee == Some(place)), &text);
+        let anchor = row_anchor(&analysis.rows[step.row]);
+        svg.linked_marker(at(step), look(index, curve.knee == Some(place)), &text, &anchor);
     }
 }

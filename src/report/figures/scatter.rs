@@ -8,7 +8,7 @@ use crate::analysis::table::{Keys, run_sections, runs_table};
 use crate::report::changes::{changes_axis, percent_ticks, place_change};
 use crate::report::figure::{Drawing, Figure};
 use crate::report::frame::{self, Area, MARGIN, SMALL, Sheet, WIDTH};
-use crate::report::hover::{self, short_label};
+use crate::report::hover::{self, run_anchor, short_label};
 use crate::report::inks::{GREY, GRID, INK, colour};
 use crate::report::letters::{cut, cut_within, text_width};
 use crate::report::scale::{Kind, Scale};
@@ -149,6 +149,6 @@ fn draw_row(svg: &mut Svg, (row, runs): (&Row<'_>, &[&Placed]), middle: f64, are
         } else {
             Look { shape: Shape::Wedge, radius: 4.0, colour: colour(1), is_filled: run.counts() }
         };
-        svg.marker((at, middle), look, &text);
+        svg.linked_marker((at, middle), look, &text, &run_anchor(row, run));
     }
 }

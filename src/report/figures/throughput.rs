@@ -10,7 +10,7 @@ use crate::analysis::{Analysis, Run};
 use crate::job::Precision;
 use crate::report::figure::{Drawing, Figure};
 use crate::report::frame::{self, Area, MARGIN, SMALL, Sheet, WIDTH};
-use crate::report::hover;
+use crate::report::hover::{self, row_anchor, run_anchor};
 use crate::report::inks::{GREY, colour};
 use crate::report::labels::{height_for, spread};
 use crate::report::letters::{cut_within, text_width};
@@ -190,11 +190,12 @@ fn draw_line(svg: &mut Svg, line: &Line<'_, '_>, (index, of): (usize, usize), x:
             bar(svg, at, interval, y, ink);
         }
         if let Some(median) = row.median() {
-            svg.marker((at, y.place(median)), look(index), &hover::of_row(row));
+            svg.linked_marker((at, y.place(median)), look(index), &hover::of_row(row), &row_anchor(row));
         }
         // Runs are drawn last, to show within a marker how close they are.
         for (rate, run) in rates(row) {
-            svg.marker((at, y.place(rate)), run_look(ink, run.counts()), &hover::of_run(row, run));
+            let (place, look) = ((at, y.place(rate)), run_look(ink, run.counts()));
+            svg.linked_marker(place, look, &hover::of_run(row, run), &run_anchor(row, run));
         }
     }
 }

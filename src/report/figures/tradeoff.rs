@@ -6,7 +6,7 @@ use crate::analysis::table::{Keys, offer_sections, offer_table};
 use crate::analysis::tradeoff::{Offer, Price, Tradeoff};
 use crate::report::figure::{Drawing, Figure};
 use crate::report::frame::{self, MARGIN, SMALL, Sheet, WIDTH};
-use crate::report::hover::{self, suffix};
+use crate::report::hover::{self, row_anchor, suffix};
 use crate::report::inks::{GREY, INK, colour};
 use crate::report::labels::Labels;
 use crate::report::scale::{Kind, Scale};
@@ -124,7 +124,8 @@ fn plot(sheet: &mut Sheet, tradeoff: &Tradeoff, envs: &[&str], analysis: &Analys
         let env = envs.iter().position(|env| row.config.env == *env).unwrap_or(0);
         let price = tradeoff.price.text(&row.unit().to_string());
         let text = format!("{}\n{} {price}", hover::of_row(row), significant(offer.price, 4));
-        sheet.svg.marker(at(offer), look(env, offer.is_on_front), &text);
+        let look = look(env, offer.is_on_front);
+        sheet.svg.linked_marker(at(offer), look, &text, &row_anchor(row));
     }
     for offer in front {
         let row = &analysis.rows[offer.row];

@@ -9,6 +9,7 @@ use crate::analysis::bound::{Bound, Class};
 use crate::analysis::group::Row;
 use crate::analysis::printed::{TOO_FEW, Throughput};
 use crate::job::ConfigOf;
+use crate::report::hover::row_anchor;
 
 /// The most batches of one table: more would not fit on a screen.
 const WIDEST: usize = 7;
@@ -59,14 +60,14 @@ fn glance(batches: &[u32], analysis: &Analysis<'_>) -> Glance {
     let mut places: HashMap<(ConfigOf<'_>, usize), usize> = HashMap::new();
     let mut lines: Vec<(Line, BTreeSet<String>)> = Vec::new();
     let mut has_limits = false;
-    for (index, (row, class)) in analysis.rows.iter().zip(&analysis.classes).enumerate() {
+    for (row, class) in analysis.rows.iter().zip(&analysis.classes) {
         let Some(column) = batches.iter().position(|batch| *batch == row.config.batch) else { continue };
         let of = (ConfigOf::of_any_batch(&row.config), row.part.0);
         let place = *places.entry(of).or_insert_with(|| {
             lines.push((line(row, batches.len()), BTreeSet::new()));
             lines.len() - 1
         });
-        lines[place].0.cells[column] = Some(cell(index, row));
+        lines[place].0.cells[column] = Some(cell(row));
         has_limits |= class.bound() != Bound::Unknown;
         lines[place].1.extend(limit(row, class));
     }
@@ -96,7 +97,7 @@ fn limit(row: &Row<'_>, class: &Class) -> Option<String> {
     row.statistics.is_ok().then(|| class.bound().to_string())
 }
 
-fn cell(index: usize, row: &Row<'_>) -> Cell {
+fn cell(row: &Row<'_>) -> Cell {
     let (median, scatter) = match &row.statistics {
         Err(_) => (String::new(), "no result".to_owned()),
         Ok(statistics) => {
@@ -105,10 +106,5 @@ fn cell(index: usize, row: &Row<'_>) -> Cell {
             (median, scatter)
         }
     };
-    Cell { anchor: anchor(index), median, scatter, is_marked: !row.marks().is_empty() }
-}
-
-/// The anchor of the row with this index.
-pub(super) fn anchor(index: usize) -> String {
-    format!("row-{}", index + 1)
+    Cell { anchor: row_anchor(row), median, scatter, is_marked: !row.marks().is_empty() }
 }

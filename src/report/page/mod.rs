@@ -32,6 +32,7 @@ use self::results::{
 use super::figure::{Drawing, Drawn};
 use super::figures::AXES;
 use super::selection;
+use super::svg::within_page;
 use crate::analysis::axes::Effect;
 use crate::analysis::brief::BriefLine;
 use crate::analysis::findings::FindingKind;
@@ -238,7 +239,7 @@ fn figure_section((figure, drawings): &Drawn, shown: usize) -> FigureSection {
     let view = |drawing: &Drawing| FigureView {
         name: figure.file_name(drawing),
         title: drawing.title.clone(),
-        svg: drawing.svg.clone(),
+        svg: within_page(&drawing.svg),
     };
     let named = |drawing: &Drawing| Beside { name: figure.file_name(drawing), title: drawing.title.clone() };
     FigureSection {

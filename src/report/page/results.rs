@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use super::facts::{Fact, fact};
-use super::glance::anchor;
 use super::links::RunLinks;
 use crate::analysis::group::{Row, Statistics};
 use crate::analysis::own::{Metric, Summary};
@@ -14,6 +13,7 @@ use crate::analysis::printed::Throughput;
 use crate::analysis::table::NOT_KNOWN;
 use crate::analysis::{Analysis, Run};
 use crate::job::distinction;
+use crate::report::hover::{row_anchor, run_anchor};
 use crate::text::significant;
 
 #[derive(Debug, Serialize)]
@@ -42,6 +42,8 @@ pub(super) struct ResultRow {
 #[derive(Debug, Serialize)]
 struct RunLink {
     repeat: u32,
+    /// To where its points in figures lead.
+    anchor: String,
     /// Where its files are, if the page can link them.
     files: Option<String>,
     /// Whether it is in the statistics.
@@ -94,19 +96,20 @@ pub(super) struct FailureRow {
 
 /// One line per row.
 pub(super) fn results(analysis: &Analysis<'_>, links: &RunLinks) -> Vec<ResultRow> {
-    let rows = analysis.rows.iter().zip(&analysis.classes).enumerate();
-    rows.map(|(index, (row, class))| ResultRow {
-        anchor: anchor(index),
+    let rows = analysis.rows.iter().zip(&analysis.classes);
+    rows.map(|(row, class)| ResultRow {
+        anchor: row_anchor(row),
         limit: class.bound().to_string(),
-        runs: row.runs.iter().map(|run| run_link(run, links)).collect(),
+        runs: row.runs.iter().map(|run| run_link(row, run, links)).collect(),
         ..result(row, &analysis.varying)
     })
     .collect()
 }
 
-fn run_link(run: &Run<'_>, links: &RunLinks) -> RunLink {
+fn run_link(row: &Row<'_>, run: &Run<'_>, links: &RunLinks) -> RunLink {
     let job = &run.cell.job;
-    RunLink { repeat: job.key().repeat, files: links.of(job), counts: run.counts() }
+    let anchor = run_anchor(row, run);
+    RunLink { repeat: job.key().repeat, anchor, files: links.of(job), counts: run.counts() }
 }
 
 fn result(row: &Row<'_>, varying: &[String]) -> ResultRow {

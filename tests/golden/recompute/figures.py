@@ -197,7 +197,7 @@ def known(study):
     """Each figure by the beginning of its files, whether it must be there, its lines, and how to compute a cell."""
     runs = placed(study)
     apart = [line for line in runs if len(line.row.rates) > 1 and any(run.rate is not None for run in line.row.runs)]
-    points = [line for lines in rooflines(study.rows).values() for line in lines]
+    points = [line for lines in rooflines(study.rows).values() for line in lines if line[1]["source"] != "estimated"]
     named = [(effect, line) for effect in axes.effects(study) if effect.told for line in effect.lines()]
     counted = [line for row in study.rows for line in profiles.kernel_lines(row)]
     placed_kernels = [line for line in counted if any(profiles.kernel_place(line[0], it[2])

@@ -1,0 +1,64 @@
+//! Computes the parts of a report in several threads. What comes out depends on none of them: each part is computed
+//! from its number alone, and all parts stand in the order of their numbers.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread::{ScopedJoinHandle, scope};
+
+/// The most threads. How many processors there are is not asked: a thread too many costs next to nothing.
+const THREADS: usize = 8;
+
+/// `work` of each number below `count`, in order.
+pub(super) fn each<T: Send>(count: usize, work: impl Fn(usize) -> T + Sync) -> Vec<T> {
+    let next = AtomicUsize::new(0);
+    let some = || -> Vec<(usize, T)> {
+        let mine = std::iter::from_fn(|| {
+            let number = next.fetch_add(1, Ordering::Relaxed);
+            (number < count).then(|| (number, work(number)))
+        });
+        mine.collect()
+    };
+    let mut done = scope(|scope| {
+        let others: Vec<_> = (1..THREADS.min(count)).map(|_| scope.spawn(some)).collect();
+        let mut done = some();
+        done.extend(others.into_iter().flat_map(joined));
+        done
+    });
+    done.sort_by_key(|(number, _)| *number);
+    done.into_iter().map(|(_, result)| result).collect()
+}
+
+/// Both results, of which the first is computed in a thread of its own.
+pub(super) fn both<A: Send, B>(aside: impl FnOnce() -> A + Send, here: impl FnOnce() -> B) -> (A, B) {
+    scope(|scope| {
+        let aside = scope.spawn(aside);
+        let here = here();
+        (joined(aside), here)
+    })
+}
+
+/// What a thread made. It panics here if it panicked there.
+fn joined<T>(thread: ScopedJoinHandle<'_, T>) -> T {
+    thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn results_are_in_order_however_many_there_are() {
+        for count in [0, 1, 2, 7, 100] {
+            assert_eq!(
+                each(count, |number| number * number),
+                (0..count).map(|it| it * it).collect::<Vec<_>>()
+            );
+        }
+        assert_eq!(both(|| 1, || 'b'), (1, 'b'));
+    }
+
+    #[test]
+    #[should_panic(expected = "the third")]
+    fn a_panic_reaches_the_caller() {
+        each(8, |number| assert_ne!(number, 3, "the third"));
+    }
+}
