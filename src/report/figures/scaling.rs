@@ -23,7 +23,7 @@ Each line is what larger batches bring to one network, precision and set of para
 the least batch, on logarithmic axes. Dotted lines are lines of equal efficiency, which is that gain ÷ the ratio of the
 batches. On the line of 100 %, twice the batch takes no more time, so the device had room.
 
-A filled marker is the *knee*: the least batch after which every step adds less than 10 % per doubling of the batch.
+A filled marker is the knee: the least batch after which every step adds less than 10 % per doubling of the batch.
 More batch than that brings little. A line without a filled marker still grows by 10 % or more at its end. Medians
 decide, so with few runs that scatter, the knee can be off by a batch.",
     columns: curve_sections,
