@@ -54,7 +54,7 @@ def nothing():
 
 
 def measure(make_step, batch, pairs):
-    """Seconds of a bare iteration and of one within a window, for each pair; and how many networks were watched."""
+    """Seconds of a bare iteration and of one within a window, for each pair; and what the window measured."""
     data, clock, seconds = itertools.repeat(batch), time.perf_counter, []
     with contextlib.redirect_stdout(io.StringIO()):
         with orchestrate_worker.window(warmup=WARMUP, iters=pairs + 1, batch=32, precision="fp32") as window:

@@ -4,7 +4,7 @@
 use std::cell::OnceCell;
 
 use super::decide::not_here;
-use super::{Ceilings, Inventory, Needs, NotDone, Plan, PlannedEnv, Wanted};
+use super::{Ceilings, Inventory, Needs, NotDone, Plan, PlannedEnv, Standings, Wanted};
 use crate::job::{Device, Job, Key};
 use crate::record::HostFacts;
 
@@ -13,6 +13,7 @@ use crate::record::HostFacts;
 pub struct Absences<'a> {
     plan: &'a Plan,
     inventory: &'a Inventory,
+    standings: Standings<'a>,
     needs: &'a Needs,
     machines: OnceCell<Vec<Machine<'a>>>,
 }
@@ -27,12 +28,12 @@ struct Machine<'a> {
 impl<'a> Absences<'a> {
     /// Those of `plan`, by the records of `inventory` and what `needs` needs.
     pub fn new(plan: &'a Plan, inventory: &'a Inventory, needs: &'a Needs) -> Self {
-        Absences { plan, inventory, needs, machines: OnceCell::new() }
+        Absences { plan, inventory, standings: inventory.standings(), needs, machines: OnceCell::new() }
     }
 
     /// Why `job`, which is `not_done`, has no result, as a sentence; `None` if its config is complete without it.
     pub fn why(&self, job: &Job, not_done: &NotDone) -> Option<String> {
-        if let Some(why) = self.inventory.blocks(job) {
+        if let Some(why) = self.standings.blocks(job) {
             return Some(why);
         }
         let wanted = self.needs.wants(job, not_done);
@@ -90,7 +91,7 @@ mod tests {
 
     use super::*;
     use crate::job::Device;
-    use crate::matrix::Place;
+    use crate::matrix::{Executor, Place, SlurmRequest};
     use crate::plan::Standing;
     use crate::record::testing::record_of;
     use crate::record::{OsFacts, Outcome, Record};
@@ -130,6 +131,10 @@ mod tests {
             ("any", place(None, None)),
             ("box", place(Some("box"), None)),
             ("mac", place(None, Some("macos"))),
+            (
+                "queue",
+                PlannedEnv { executor: Executor::Slurm(SlurmRequest::default()), ..PlannedEnv::example() },
+            ),
         ];
         let envs = envs.map(|(name, env)| (name.into(), env)).into();
         let plan = Plan { envs, ..Plan::example(keys.to_vec()) };
@@ -166,5 +171,12 @@ mod tests {
         let tried = record(&key("any", Device::Cpu, 8), oom, "box");
         let why = "batch 8 of the same config already ran out of memory on box: any_m_fp32_bs8_run1";
         assert_eq!(whys(&[key("any", Device::Cpu, 16)], vec![tried]), [Some(why.to_owned())]);
+    }
+
+    /// Slurm decides where its jobs run, and no machine of the store does.
+    #[test]
+    fn jobs_of_a_queue_belong_on_no_machine() {
+        let done = record(&key("any", Device::Cpu, 1), Outcome::Succeeded, "box");
+        assert_eq!(whys(&[key("queue", Device::Cuda(0), 1)], vec![done]), [Some("it never ran".to_owned())]);
     }
 }

@@ -172,7 +172,7 @@ impl Svg {
         self.element(&marker_element(at, look, hover));
     }
 
-    /// A marker that leads to the `anchor` of the page. Who types goes past it: the page has a table with all of them.
+    /// A marker that leads to the `anchor` of the page. The Tab key passes it by, since the page's table has all.
     pub(super) fn linked_marker(&mut self, at: (f64, f64), look: Look<'_>, hover: &str, anchor: &str) {
         let name = escape(hover.lines().next().unwrap_or_default());
         self.element(&format!(
