@@ -375,3 +375,20 @@ fn the_gpu_of_the_job_is_compared_and_no_other() {
     assert_eq!(rows(|gpus| gpus.swap(0, 1)), 1, "the same GPU at another position");
     assert_eq!(rows(|gpus| gpus[0].power_limit_w = Some(300.0)), 2);
 }
+
+/// Two rows whose first runs were on other nodes are told of in one sentence.
+#[test]
+fn rows_that_pool_the_same_values_are_told_of_together() {
+    let mut study = StudyBuilder::new();
+    for (batch, repeat, node) in [(16, 1, "n1"), (16, 2, "n2"), (32, 1, "n2"), (32, 2, "n1")] {
+        study = study.run_with(key("e", "resnet18", batch, repeat), 10.0, |record| {
+            know_all(record);
+            record.provenance.slurm.as_mut().unwrap().node = Some(node.to_owned());
+        });
+    }
+    let study = study.build();
+    let findings = analyse(&study).findings;
+    let told: Vec<&str> = findings.iter().map(|finding| finding.text.as_str()).collect();
+    let told: Vec<&&str> = told.iter().filter(|text| text.starts_with("Pooled runs differ")).collect();
+    assert!(matches!(told[..], [text] if text.ends_with("node n1 / n2 (2 rows).")), "{told:?}");
+}
