@@ -1,6 +1,6 @@
 """Runs `worker peaks` and a plain sweep of PyTorch's `torch.mm` in turn, and prints both bests and their ratio.
 
-    python bench/peaks.py target/release/worker [--pairs 3] [--seconds 16] [--threads N] [--least 0.95]
+    python bench/peaks.py [target/release/worker] [--pairs 3] [--seconds 16] [--threads N] [--least 0.95]
 
 The sweep multiplies square matrices of random numbers, in the worker's sizes and others between them, each product timed
 by itself; its best is that of the fastest single product. A ceiling that lies below it is no ceiling. Pairs are run one
@@ -17,6 +17,7 @@ import sys
 import time
 
 SIZES = (256, 384, 512, 768, 1024, 1280, 1536, 2048, 2560, 3072, 4096, 5120, 6144, 8192, 12288, 16384)
+WORKER = "target/release/worker"
 TYPES = {"fp32": "float32", "bf16": "bfloat16"}
 
 
@@ -79,7 +80,7 @@ def run_worker(options):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("worker", nargs="?", help="the worker's binary")
+    parser.add_argument("worker", nargs="?", default=WORKER, help=f"the worker's binary [default: {WORKER}]")
     parser.add_argument("--pairs", type=int, default=3)
     parser.add_argument("--seconds", type=float, default=16, help="of PyTorch's sweep of each precision")
     parser.add_argument("--quick", action="store_true", help="the worker's quick measurement")
@@ -89,8 +90,8 @@ def main():
     options = parser.parse_args()
     if options.child:
         return sweep(options.child, options.threads, options.seconds)
-    if options.worker is None:
-        parser.error("the path of the worker is missing: build it with `just build`")
+    if not os.path.exists(options.worker):
+        parser.error(f"there is no worker at {options.worker}: build it with `just build`, or say where it is")
     rows = {}
     for pair in range(options.pairs):
         ours, elapsed = run_worker(options)

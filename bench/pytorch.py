@@ -1,7 +1,7 @@
 """Runs the worker and PyTorch with torchvision in turn, at the same settings, and prints the ratio of their speeds and
 that of the times that both need until they train.
 
-    python bench/pytorch.py target/release/worker [--networks resnet18,resnet50] [--precisions fp32,bf16] [--compile] …
+    python bench/pytorch.py [target/release/worker] [--networks resnet18,resnet50] [--precisions fp32,bf16] [--compile] …
 
 Each round runs all sides one after the other, and begins with another side than the last, so that a drift of the machine
 falls on all of them. It gives one ratio to each of PyTorch's ways, and the median over the rounds counts. All sides train with channels-last on the CPU: forward,
@@ -34,6 +34,7 @@ ITERATIONS = {
 OTHERS = (2, 5)
 # A worker as fast as the faster of PyTorch's ways that is ready to train in a fifth of the time.
 LEAST_RATIO, MOST_STARTUP = 1.0, 0.2
+WORKER = "target/release/worker"
 # The wall clock at the child's start, in seconds, handed to it by its parent.
 SPAWNED = "BENCH_SPAWNED_AT"
 
@@ -166,7 +167,7 @@ def table(title, results, quantity, ratios_of, holds):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("worker", nargs="?", help="the worker's binary")
+    parser.add_argument("worker", nargs="?", default=WORKER, help=f"the worker's binary [default: {WORKER}]")
     parser.add_argument("--networks", default=",".join(ITERATIONS), help="separated by commas")
     parser.add_argument("--precisions", default="fp32", help="fp32, bf16 or both, separated by commas")
     parser.add_argument("--compile", action="store_true", help="PyTorch by torch.compile, too")
@@ -183,8 +184,8 @@ def main():
     options = parser.parse_args()
     if options.child:
         return train_pytorch(options.child, options.precisions, options.compile, options)
-    if options.worker is None:
-        parser.error("the path of the worker is missing: build it with `just build`")
+    if not os.path.exists(options.worker):
+        parser.error(f"there is no worker at {options.worker}: build it with `just build`, or say where it is")
     precisions = options.precisions.split(",")
     if not set(precisions) <= {"fp32", "bf16"}:
         parser.error(f"--precisions {options.precisions}: expected fp32, bf16 or both")
