@@ -7,6 +7,7 @@
 //! |---|---|---|
 //! | [`job`] | a job's key, id, label, kind | none |
 //! | [`shared`] | values that many have in common, held once | none |
+//! | [`threads`] | work in several threads, whose results do not depend on them | none |
 //! | [`protocol`] | what passes between `orchestrate` and a worker | none |
 //! | [`stats`] | numbers in, statistics out | none |
 //! | [`random`] | numbers that a seed brings back | none |
@@ -65,4 +66,5 @@ pub mod stats;
 pub mod stop;
 pub mod store;
 pub mod text;
+pub mod threads;
 pub mod threshold;

@@ -5,6 +5,7 @@ use super::bound::{self, Class};
 use super::brief::{BriefLine, Known, brief};
 use super::findings::{self, Finding};
 use super::group::{self, Row};
+use super::line::{self, Line};
 use super::marks;
 use super::order;
 use super::own::Own;
@@ -15,6 +16,7 @@ use super::sequence::{self, Sequence};
 use super::tradeoff::{self, Tradeoff};
 use super::{Cell, Run, Study};
 use crate::job::varying_parameters;
+use crate::threads;
 
 /// Everything that a report says.
 #[derive(Clone, Debug)]
@@ -31,11 +33,13 @@ pub struct Analysis<'a> {
     pub axes: Vec<Effect>,
     /// The five lines that sum it up.
     pub brief: Vec<BriefLine>,
+    /// The rows that differ in the batch alone.
+    pub lines: Vec<Line>,
     /// How throughput grows with the batch.
     pub curves: Vec<Curve>,
     /// The runs of each machine, by time.
     pub sequences: Vec<Sequence>,
-    /// What a sample costs against how fast it is, by price and network.
+    /// What a sample costs against how fast it is, by price, network and unit.
     pub tradeoffs: Vec<Tradeoff>,
     /// The findings, as sentences.
     pub findings: Vec<Finding>,
@@ -63,11 +67,14 @@ pub fn analyse(study: &Study) -> Analysis<'_> {
     let obstacles = bound::obstacles(&rows, &study.thresholds);
     let rooflines = roofline::rooflines(&rows, &obstacles);
     let classes = roofline::classes(&rows, obstacles, &rooflines);
-    let findings = findings::findings(&runs, &rows, &rooflines, &classes, &study.thresholds, &study.noise);
+    let (axes, findings) = threads::both(
+        || axes::effects(&rows, &varying),
+        || findings::findings(&runs, &rows, &rooflines, &classes, &study.thresholds, &study.noise),
+    );
     let brief = brief(Known { runs: &runs, rows: &rows, classes: &classes, findings: &findings });
-    let axes = axes::effects(&rows, &varying);
     let own = Own::of(&runs);
-    let (curves, sequences) = (scaling::curves(&rows), sequence::sequences(&rows));
+    let lines = line::lines(&rows);
+    let (curves, sequences) = (scaling::curves(&rows, &lines), sequence::sequences(&rows));
     let tradeoffs = tradeoff::tradeoffs(&rows);
     Analysis {
         runs,
@@ -76,6 +83,7 @@ pub fn analyse(study: &Study) -> Analysis<'_> {
         classes,
         axes,
         brief,
+        lines,
         curves,
         sequences,
         tradeoffs,

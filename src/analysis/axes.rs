@@ -3,13 +3,14 @@
 //!
 //! Networks and batches are no such axes: a sample of another network is other work, and how throughput grows with the
 //! batch is no single number. The reference is the default of a parameter, else the first value in the order of the
-//! tables: `fp32` before `amp`, `false` before `true`, envs by name.
+//! tables: `fp32` before `amp`, `false` before `true`, envs by name. A value without any result is passed over, unless
+//! no value has one: against it, nothing could be told of the others.
 
 use std::collections::HashSet;
 
 use super::compare::{Settings, Verdict};
 use super::group::{Row, params_text};
-use super::versus::{Side, Told, Versus, ratio_texts, versus};
+use super::versus::{Side, Told, Versus, ratio_texts, versus_by_name};
 use crate::job::{Key, parameter};
 use crate::stats::{CONFIDENCE, Interval};
 use crate::text::count_text;
@@ -109,12 +110,11 @@ fn effects_of(axis: &str, rows: &[Row<'_>]) -> Vec<Effect> {
     if values.len() < 2 {
         return Vec::new();
     }
-    let default = parameter(axis).and_then(|parameter| parameter.default_value());
-    let default = default.and_then(|default| values.iter().position(|value| *value == default.to_string()));
-    let reference = values.remove(default.unwrap_or(0));
+    let place = reference(axis, &values, rows);
+    let reference = values.remove(place);
     let compared = values.into_iter().filter_map(|value| {
         let [from, to] = sides(axis, [&reference, &value], rows)?;
-        let versus = versus(&from, &to, Settings::default()).ok()?;
+        let versus = versus_by_name(&from, &to, Settings::default()).ok()?;
         Some((value, versus))
     });
     let effect = |(place, (value, versus)): (usize, (String, Versus))| {
@@ -122,6 +122,18 @@ fn effects_of(axis: &str, rows: &[Row<'_>]) -> Vec<Effect> {
         Effect { axis, reference, value, place: place + 1, versus }
     };
     compared.enumerate().map(effect).collect()
+}
+
+/// The place of the reference among `values`.
+fn reference(axis: &str, values: &[String], rows: &[Row<'_>]) -> usize {
+    let with_result = rows.iter().filter(|row| row.statistics.is_ok());
+    let measured: HashSet<String> = with_result.filter_map(|row| value(axis, &row.config)).collect();
+    let can_be = |value: &String| measured.is_empty() || measured.contains(value);
+    let default = parameter(axis).and_then(|parameter| parameter.default_value());
+    let default = default.map(|default| default.to_string()).filter(can_be);
+    let is_default = |value: &String| default.as_ref() == Some(value);
+    let place = values.iter().position(is_default).or_else(|| values.iter().position(can_be));
+    place.unwrap_or(0)
 }
 
 /// The values of `axis`, in the order of `rows`.
@@ -272,6 +284,73 @@ mod tests {
         }
         let [text] = &texts(&study.build())[..] else { panic!("one axis") };
         assert!(text.starts_with("`augment` false against true: 1.1996 × ["), "{text}");
+    }
+
+    /// "the second side" would be taken for what stands second in the sentence.
+    #[test]
+    fn a_value_that_never_ran_is_named() {
+        let study = StudyBuilder::new()
+            .runs("cpu", "resnet18", 4, &[10.0, 10.1, 10.2])
+            .not_run(key("gpu", "resnet18", 4, 1), "it never ran")
+            .build();
+        let said = "`env` gpu against cpu: nothing can be told, no run counts with env=gpu: it never ran.";
+        assert_eq!(texts(&study), [said]);
+    }
+
+    /// Several rows of a side have to be chosen from, which nobody can do in a report.
+    #[test]
+    fn no_reason_advises_what_only_compare_can_do() {
+        let mut study = StudyBuilder::new().runs("a", "resnet18", 4, &[10.0, 10.1, 10.2]);
+        for (governor, repeats) in [("performance", 1..=3), ("powersave", 4..=6)] {
+            for repeat in repeats {
+                study = study.run_with(key("b", "resnet18", 4, repeat), 10.0, |record| {
+                    record.provenance.host.governor = Some(governor.into());
+                });
+            }
+        }
+        let [text] = &texts(&study.build())[..] else { panic!("one axis") };
+        let start = "`env` b against a: nothing can be told, its runs with env=b are 2 rows, which differ in governor";
+        assert!(text.starts_with(start), "{text}");
+        assert!(!text.contains("choose") && !text.contains("side"), "{text}");
+    }
+
+    /// Runs with these values of `name`, three with each number and none without one.
+    fn with_values(name: &str, values: &[(ParamValue, Option<f64>)]) -> Study {
+        let mut study = StudyBuilder::new();
+        for (value, per_s) in values {
+            for (repeat, noise) in (1..).zip([1.0, 1.001, 0.999]) {
+                let mut key = key("cpu", "resnet18", 4, repeat);
+                key.params.insert(name.into(), value.clone());
+                study = match per_s {
+                    Some(per_s) => study.run_with(key, per_s * noise, |_| {}),
+                    None => study.not_run(key, "it never ran"),
+                };
+            }
+        }
+        study.build()
+    }
+
+    #[test]
+    fn a_value_without_a_result_is_no_reference_unless_none_has_one() {
+        let text = |value: &str| ParamValue::Text(value.to_owned());
+        let values = [(text("a"), None), (text("b"), Some(100.0)), (text("c"), Some(120.0))];
+        let found = texts(&with_values("mode", &values));
+        let never = "nothing can be told, no run counts with";
+        assert_eq!(found.len(), 2, "{found:?}");
+        assert!(
+            found[0].starts_with(&format!("`mode` a against b: {never} mode=a: it never ran")),
+            "{found:?}"
+        );
+        assert!(found[1].starts_with("`mode` c against b: 1.200"), "{found:?}");
+        let augment = |off: Option<f64>, on: Option<f64>| {
+            texts(&with_values("augment", &[(ParamValue::Bool(false), off), (ParamValue::Bool(true), on)]))
+        };
+        let start = |found: Vec<String>| found[0].split(':').next().map(str::to_owned);
+        let [true_first, false_first] = ["`augment` false against true", "`augment` true against false"]
+            .map(|text| Some(text.to_owned()));
+        assert_eq!(start(augment(Some(1.0), Some(1.0))), true_first, "it is the default");
+        assert_eq!(start(augment(Some(1.0), None)), false_first, "the default never ran");
+        assert_eq!(start(augment(None, None)), true_first, "nothing ran");
     }
 
     #[test]

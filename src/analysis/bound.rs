@@ -168,21 +168,35 @@ impl Place {
         ends.into_iter().flat_map(sides).collect()
     }
 
-    /// The regions at all ends, each once. Between two ends of one region there is no other.
+    /// Every region that its ranges touch, from the least share to the most. One of them can lie between all ends.
     fn regions(&self) -> Vec<Region> {
-        let mut regions: Vec<Region> = Vec::new();
-        for attained in self.attained.ends() {
-            // From the least share to the most.
-            for peak in self.peak.ends().into_iter().rev() {
-                for allowed in self.allowed.ends().into_iter().rev() {
-                    let region = Region::of(attained / peak, attained / allowed);
-                    if !regions.contains(&region) {
-                        regions.push(region);
-                    }
-                }
-            }
-        }
-        regions
+        let Place { attained, peak, allowed } = *self;
+        let lower_roof = Range { low: peak.low.min(allowed.low), high: peak.high.min(allowed.high) };
+        let highest = attained.over(lower_roof);
+        let touched = [
+            (Region::Told(Bound::Latency), highest.low < FAR_FROM_ROOF),
+            (Region::Between, highest.low < AT_ROOF && highest.high >= FAR_FROM_ROOF),
+            (Region::Told(Bound::Memory), self.can_be_at_memory_roof()),
+            (Region::Told(Bound::Compute), self.can_be_at_compute_roof()),
+            (Region::Above, highest.high > 1.0),
+        ];
+        touched.into_iter().filter_map(|(region, is_touched)| is_touched.then_some(region)).collect()
+    }
+
+    /// Whether it could be at the compute roof and not above any: that roof is then no higher than the other.
+    fn can_be_at_compute_roof(&self) -> bool {
+        let Place { attained, peak, allowed } = *self;
+        peak.low <= allowed.high
+            && attained.low <= peak.high.min(allowed.high)
+            && attained.high / peak.low >= AT_ROOF
+    }
+
+    /// Whether it could be at the memory roof and not above any: that roof is then lower than the other.
+    fn can_be_at_memory_roof(&self) -> bool {
+        let Place { attained, peak, allowed } = *self;
+        allowed.low.max(attained.low) < peak.high
+            && attained.low <= allowed.high
+            && attained.high / allowed.low >= AT_ROOF
     }
 
     /// What of it is only known as a range.
@@ -593,6 +607,55 @@ mod tests {
         );
         let crossing = place(80.0, range(90.0, 120.0), range(100.0, 100.0)).class();
         assert!(crossing.why().text.contains("could be memory-bound or compute-bound"), "{crossing:?}");
+    }
+
+    /// Also a region that no end of a range is in.
+    #[test]
+    fn every_region_that_a_range_touches_is_named() {
+        let range = |low, high| Range { low, high };
+        let exactly = Range::exactly;
+        let crossing = "memory-bound or compute-bound or above its roof";
+        for (attained, peak, allowed, expected) in [
+            (
+                range(9.0, 70.0),
+                exactly(100.0),
+                exactly(1000.0),
+                "latency-bound or between its roofs or compute-bound",
+            ),
+            (
+                range(50.0, 110.0),
+                exactly(100.0),
+                exactly(101.0),
+                "between its roofs or compute-bound or above its roof",
+            ),
+            (
+                range(50.0, 110.0),
+                exactly(1000.0),
+                exactly(100.0),
+                "between its roofs or memory-bound or above its roof",
+            ),
+            (exactly(80.0), range(70.0, 120.0), exactly(100.0), crossing),
+            (exactly(80.0), exactly(100.0), range(70.0, 120.0), crossing),
+        ] {
+            let place = Place { attained, peak, allowed };
+            let could = format!(", and it could be {expected}: ");
+            assert!(place.class().why().text.contains(&could), "{expected}: {:?}", place.class());
+            // The same by trying.
+            let steps = |range: Range| {
+                (0..=40_u32).map(move |step| range.low + (range.high - range.low) * f64::from(step) / 40.0)
+            };
+            let mut seen: Vec<Region> = Vec::new();
+            for attained in steps(attained) {
+                for peak in steps(peak) {
+                    seen.extend(
+                        steps(allowed).map(|allowed| Region::of(attained / peak, attained / allowed)),
+                    );
+                }
+            }
+            let named = place.regions();
+            assert!(seen.iter().all(|region| named.contains(region)), "{named:?}");
+            assert!(named.iter().all(|region| seen.contains(region)), "{named:?}");
+        }
     }
 
     #[test]

@@ -287,7 +287,7 @@ impl StudyBuilder {
     }
 
     pub(crate) fn not_run(self, key: Key, reason: &str) -> Self {
-        self.cell(key, Err(NoRecord { reason: reason.to_owned() }))
+        self.cell(key, Err(NoRecord { reason: reason.to_owned(), is_altered: false }))
     }
 
     pub(crate) fn build(self) -> Study {

@@ -33,6 +33,7 @@
 //! | [`printed`] | throughput and its error, as tables print them |
 //! | `replaced` | earlier results that marks left out, and that a re-run replaced |
 //! | [`roofline`] | points and roofs |
+//! | [`line`] | rows that differ in the batch alone |
 //! | [`scaling`] | how throughput grows with the batch, and the knee |
 //! | [`sequence`] | the runs of each machine in the order of time |
 //! | [`step`] | bytes and FLOPs of an optimizer's step |
@@ -69,6 +70,7 @@ pub mod group;
 pub mod history;
 pub mod idle;
 mod libraries;
+pub mod line;
 pub mod marks;
 pub mod noise;
 pub mod order;
@@ -165,11 +167,13 @@ pub struct Cell {
     pub iterations: Option<Iterations>,
 }
 
-/// A job without a record.
+/// A job without a usable record.
 #[derive(Clone, Debug)]
 pub struct NoRecord {
     /// The reason, as a sentence without a full stop.
     pub reason: String,
+    /// Whether there is a record, but a file that it rests on was changed. Such a job is done, so it is not run again.
+    pub is_altered: bool,
 }
 
 /// When and where a job ran.
@@ -218,7 +222,7 @@ impl Cell {
     /// The reason why there is no result; `None` if there is one.
     pub fn reason(&self) -> Option<String> {
         match &self.record {
-            Err(NoRecord { reason }) => Some(reason.clone()),
+            Err(NoRecord { reason, .. }) => Some(reason.clone()),
             Ok(_) if self.success().is_some() => None,
             Ok(record) if record.outcome == Outcome::Succeeded => {
                 Some("its record says it succeeded but holds no measurement".to_owned())

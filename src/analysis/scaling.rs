@@ -1,6 +1,6 @@
 //! How throughput grows with the batch, and from which batch on it hardly does: the knee.
 //!
-//! A curve holds the rows that differ in the batch alone: one config, one set of circumstances. *Gain* is the median
+//! A curve holds the rows of a [`Line`] that have a result: they differ in the batch alone. *Gain* is the median
 //! throughput ÷ that of the least batch. *Efficiency* is the gain ÷ the ratio of the batches: 1 if twice the batch
 //! takes no more time, so that the device had room. *Growth* is what a doubling of the batch adds to the throughput,
 //! from one batch to the next: (gain ÷ gain)^(1 ÷ doublings) − 1.
@@ -8,9 +8,8 @@
 //! The *knee* is the least batch after which every step grows by less than [`KNEE_GROWTH`] per doubling. There is none
 //! if the last step still grows by more. Growth is that of medians, so few runs that scatter can move it by a batch.
 
-use super::circumstances::Circumstances;
 use super::group::Row;
-use crate::job::Key;
+use super::line::Line;
 
 /// The growth per doubling of the batch below which more batch brings little.
 pub const KNEE_GROWTH: f64 = 0.1;
@@ -18,6 +17,8 @@ pub const KNEE_GROWTH: f64 = 0.1;
 /// Rows that differ in the batch alone.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Curve {
+    /// The index of its line among the analysis's lines.
+    pub line: usize,
     /// Its rows, by batch; two or more.
     pub steps: Vec<Step>,
     /// The place of the knee among the steps.
@@ -44,35 +45,21 @@ impl Curve {
     }
 }
 
-/// What the rows of a curve have in common.
-type Common = (Key, Circumstances);
-
 /// A row on a curve: its index, its batch and its median.
 type Member = (usize, u32, f64);
 
-/// The curves of `rows`, in the order of their first rows. Rows without a result are on none.
-pub(super) fn curves(rows: &[Row<'_>]) -> Vec<Curve> {
-    let mut found: Vec<(Common, Vec<Member>)> = Vec::new();
-    for (index, row) in rows.iter().enumerate() {
-        let Some((common, median)) = common(row).zip(row.median()) else { continue };
-        let member = (index, row.config.batch, median);
-        match found.iter_mut().find(|(known, _)| *known == common) {
-            Some((_, members)) => members.push(member),
-            None => found.push((common, vec![member])),
-        }
-    }
-    found.into_iter().filter_map(|(_, members)| curve(members)).collect()
+/// The curves of `lines` of `rows`, in the order of their first rows. Rows without a result are on none.
+pub(super) fn curves(rows: &[Row<'_>], lines: &[Line]) -> Vec<Curve> {
+    let member = |index: &usize| Some((*index, rows[*index].config.batch, rows[*index].median()?));
+    let members = |line: &Line| -> Vec<Member> { line.rows.iter().filter_map(member).collect() };
+    let of_line = |(number, line): (usize, &Line)| curve(number, members(line));
+    let mut found: Vec<Curve> = lines.iter().enumerate().filter_map(of_line).collect();
+    found.sort_by_key(|curve| curve.steps.iter().map(|step| step.row).min());
+    found
 }
 
-fn common(row: &Row<'_>) -> Option<Common> {
-    let mut circumstances = row.circumstances.clone()?;
-    circumstances.effective.batch = 0;
-    Some((Key { batch: 0, ..row.config.clone() }, circumstances))
-}
-
-fn curve(mut members: Vec<Member>) -> Option<Curve> {
-    members.sort_by_key(|(row, batch, _)| (*batch, *row));
-    members.dedup_by_key(|(_, batch, _)| *batch);
+fn curve(line: usize, mut members: Vec<Member>) -> Option<Curve> {
+    members.sort_by_key(|(_, batch, _)| *batch);
     let (_, least, first) = *members.first().filter(|_| members.len() > 1)?;
     let mut before: Option<(u32, f64)> = None;
     let mut step = |(row, batch, median): Member| {
@@ -83,7 +70,7 @@ fn curve(mut members: Vec<Member>) -> Option<Curve> {
     };
     let steps: Vec<Step> = members.into_iter().map(&mut step).collect();
     let knee = knee(&steps);
-    Some(Curve { steps, knee })
+    Some(Curve { line, steps, knee })
 }
 
 /// What a doubling of the batch adds, between two batches with their throughputs.

@@ -22,6 +22,8 @@ const MOST_OF_SLOPE: usize = 200;
 pub struct Sequence {
     /// The host's name.
     pub host: String,
+    /// The first digits of the machine's id, if any record has one.
+    pub machine: Option<String>,
     /// The runs with a throughput, by time.
     pub runs: Vec<Placed>,
     /// Their blocks, by time.
@@ -86,7 +88,7 @@ pub(super) fn sequences(rows: &[Row<'_>]) -> Vec<Sequence> {
             sequence(rows, &runs, &blocks, &members)
         })
         .collect();
-    found.sort_by(|one, other| one.host.cmp(&other.host));
+    found.sort_by(|one, other| (&one.host, &one.machine).cmp(&(&other.host, &other.machine)));
     found
 }
 
@@ -116,9 +118,10 @@ fn sequence(
         let change = median(&changes).ok().filter(|_| changes.len() >= LEAST_OF_BLOCK);
         Block { repeat: members[places[0] - 1].1.key.repeat, places, change }
     };
-    let host = members.first().map(|(_, record)| record.provenance.host.hostname.clone());
+    let hosts = || members.iter().map(|(_, record)| &record.provenance.host);
     Sequence {
-        host: host.unwrap_or_default(),
+        host: hosts().next().map(|host| host.hostname.clone()).unwrap_or_default(),
+        machine: hosts().find_map(|host| host.machine_text()).map(str::to_owned),
         blocks: members_of.values().map(block).collect(),
         drift: drift(&placed.iter().filter(counts).filter_map(|run| run.change).collect::<Vec<_>>()),
         runs: placed,

@@ -11,14 +11,17 @@ pub struct Tally {
     failed: usize,
     interrupted: usize,
     not_run: usize,
+    /// Those of which a file was changed after the record was written.
+    altered: usize,
 }
 
 impl Tally {
     /// Counts `runs`.
     pub fn of(runs: &[Run<'_>]) -> Tally {
-        let mut tally = Tally { done: 0, failed: 0, interrupted: 0, not_run: 0 };
+        let mut tally = Tally { done: 0, failed: 0, interrupted: 0, not_run: 0, altered: 0 };
         for Run { cell, .. } in runs {
             let counted = match cell.record().map(|record| &record.outcome) {
+                None if cell.record.as_ref().is_err_and(|none| none.is_altered) => &mut tally.altered,
                 None => &mut tally.not_run,
                 Some(_) if cell.success().is_some() => &mut tally.done,
                 Some(Outcome::Interrupted { .. }) => &mut tally.interrupted,
@@ -36,6 +39,7 @@ impl Tally {
             (self.failed, "failed".to_owned()),
             (self.interrupted, format!("{} interrupted", were(self.interrupted))),
             (self.not_run, format!("{} not run", were(self.not_run))),
+            (self.altered, format!("{} a changed file", if self.altered == 1 { "has" } else { "have" })),
         ]
         .into_iter()
         .filter(|(number, _)| *number > 0)

@@ -1,12 +1,14 @@
-//! What a sample costs against how fast samples are trained, in dollars or in joules. A row of a network is on the
-//! front if no other one is both faster and cheaper.
+//! What a sample costs against how fast samples are trained, in dollars or in joules. A row is on the front if no other
+//! one of its network and unit is both faster and cheaper.
 //!
 //! Only rows of one network and one unit are compared: a sample of another network is other work. If all rows have the
-//! same price of an hour, dollars say nothing that throughput does not say, so there is no such comparison.
+//! same price of an hour, dollars say nothing that throughput does not say, so there is no such comparison. A machine
+//! can cost nothing, but an energy of 0 is no measurement.
 
 use super::energy::{Draw, cpu_draw, gpu_draw, row_energy};
 use super::group::Row;
 use crate::job::ModelName;
+use crate::protocol::SampleUnit;
 use crate::record::Record;
 
 /// What is paid for a sample.
@@ -44,25 +46,31 @@ impl Price {
 
     /// What `row` costs: dollars per million samples, or joules per sample.
     fn of(self, row: &Row<'_>) -> Option<f64> {
-        let energy = |draw: fn(&Record) -> Option<Draw>| Some(row_energy(row, draw)?.joules_per_sample);
+        let energy = |draw: fn(&Record) -> Option<Draw>| {
+            row_energy(row, draw).map(|energy| energy.joules_per_sample).filter(|joules| *joules > 0.0)
+        };
         let price = match self {
-            Price::Dollars => row.usd_per_million(),
+            Price::Dollars => row.usd_per_million().filter(|usd| *usd >= 0.0),
             Price::ProcessorEnergy => energy(cpu_draw),
             Price::GpuEnergy => energy(gpu_draw),
         };
-        price.filter(|price| *price > 0.0)
+        price.filter(|price| price.is_finite())
     }
 }
 
-/// The rows of a network by throughput and price; two or more.
+/// The rows of a network and a unit by throughput and price; two or more.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Tradeoff {
     /// What is paid.
     pub price: Price,
     /// The network.
     pub model: ModelName,
+    /// What its samples are.
+    pub unit: SampleUnit,
     /// The rows that have a price, by throughput.
     pub offers: Vec<Offer>,
+    /// How many rows of the network and unit have a throughput, but no such price.
+    pub without_price: usize,
 }
 
 /// A row with what it costs.
@@ -74,11 +82,18 @@ pub struct Offer {
     pub samples_per_s: f64,
     /// Dollars per million samples, or joules per sample.
     pub price: f64,
-    /// Whether no other row of the network is both as fast and as cheap, and better in one of the two.
+    /// Whether no other row of the network and unit is both as fast and as cheap, and better in one of the two.
     pub is_on_front: bool,
 }
 
-/// The tradeoffs of `rows`, by price and in the order of the networks.
+impl Offer {
+    /// Whether its samples cost nothing.
+    pub fn is_free(&self) -> bool {
+        self.price == 0.0
+    }
+}
+
+/// The tradeoffs of `rows` by price, in the order of the networks and of their units.
 pub(super) fn tradeoffs(rows: &[Row<'_>]) -> Vec<Tradeoff> {
     let mut models: Vec<&ModelName> = Vec::new();
     for row in rows {
@@ -86,31 +101,48 @@ pub(super) fn tradeoffs(rows: &[Row<'_>]) -> Vec<Tradeoff> {
             models.push(&row.config.model);
         }
     }
-    let of_price = |price: Price| models.iter().filter_map(move |model| of_model(price, model, rows));
+    let of_price = |price: Price| models.iter().flat_map(move |model| of_model(price, model, rows));
     Price::ALL.into_iter().flat_map(of_price).collect()
 }
 
-fn of_model(price: Price, model: &ModelName, rows: &[Row<'_>]) -> Option<Tradeoff> {
-    let members = rows.iter().enumerate().filter(|(_, row)| row.config.model == *model);
-    let offer = |(row, it): (usize, &Row<'_>)| {
-        let (samples_per_s, price) = it.median().zip(price.of(it))?;
+/// The tradeoffs of a network, one per unit.
+fn of_model(price: Price, model: &ModelName, rows: &[Row<'_>]) -> Vec<Tradeoff> {
+    let mut units: Vec<(SampleUnit, Vec<usize>)> = Vec::new();
+    for (index, row) in rows.iter().enumerate() {
+        if row.config.model != *model || row.median().is_none() {
+            continue;
+        }
+        let unit = row.unit();
+        match units.iter_mut().find(|(known, _)| *known == unit) {
+            Some((_, members)) => members.push(index),
+            None => units.push((unit, vec![index])),
+        }
+    }
+    units.into_iter().filter_map(|(unit, members)| of_unit(price, unit, &members, rows)).collect()
+}
+
+/// The tradeoff of `members`: the indices of a network's rows that have a throughput and are of `unit`.
+fn of_unit(price: Price, unit: SampleUnit, members: &[usize], rows: &[Row<'_>]) -> Option<Tradeoff> {
+    let offer = |row: usize| {
+        let (samples_per_s, price) = rows[row].median().zip(price.of(&rows[row]))?;
         Some(Offer { row, samples_per_s, price, is_on_front: false })
     };
-    let mut offers: Vec<Offer> = members.filter_map(offer).collect();
+    let mut offers: Vec<Offer> = members.iter().copied().filter_map(offer).collect();
     let first = offers.first()?;
     let hourly = |offer: &Offer| rows[offer.row].usd_per_hour;
-    let units_differ = offers.iter().any(|offer| rows[offer.row].unit() != rows[first.row].unit());
     let prices_agree = offers.iter().all(|offer| hourly(offer) == hourly(first));
-    if offers.len() < 2 || units_differ || (price == Price::Dollars && prices_agree) {
+    if offers.len() < 2 || (price == Price::Dollars && prices_agree) {
         return None;
     }
+    let model = rows[first.row].config.model.clone();
     offers.sort_by(|one, other| {
         one.samples_per_s.total_cmp(&other.samples_per_s).then(one.row.cmp(&other.row))
     });
     for index in 0..offers.len() {
         offers[index].is_on_front = !offers.iter().any(|other| beats(other, &offers[index]));
     }
-    Some(Tradeoff { price, model: model.clone(), offers })
+    let without_price = members.len() - offers.len();
+    Some(Tradeoff { price, model, unit, offers, without_price })
 }
 
 /// Whether `one` is as fast and as cheap as `other`, and better in one of the two.
@@ -123,18 +155,20 @@ fn beats(one: &Offer, other: &Offer) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::analysis::analyse;
     use crate::analysis::fixture::{StudyBuilder, key};
+    use crate::analysis::{Study, analyse};
     use crate::record::{Sensor, Telemetry};
 
     /// Rows by batch, with throughput and joules per sample.
     fn study(rows: &[(u32, f64, f64)]) -> StudyBuilder {
         rows.iter().fold(StudyBuilder::new(), |study, (batch, rate, joules)| {
-            study.run_with(key("cpu", "resnet18", *batch, 1), *rate, |record| {
-                let energy = joules * record.measurement.as_ref().unwrap().samples as f64;
-                record.observed.telemetry = Some(Telemetry::default().with(Sensor::CpuEnergy, energy));
-            })
+            study.run_with(key("cpu", "resnet18", *batch, 1), *rate, |record| add_energy(record, *joules))
         })
+    }
+
+    fn add_energy(record: &mut Record, joules_per_sample: f64) {
+        let energy = joules_per_sample * record.measurement.as_ref().unwrap().samples as f64;
+        record.observed.telemetry = Some(Telemetry::default().with(Sensor::CpuEnergy, energy));
     }
 
     #[test]
@@ -179,5 +213,66 @@ mod tests {
             (tradeoff.offers[0].price - 100.0).abs() < 1e-9
                 && tradeoff.offers.iter().all(|it| it.is_on_front)
         );
+    }
+
+    #[test]
+    fn a_machine_that_costs_nothing_is_compared() {
+        let mut study = StudyBuilder::new()
+            .usd_per_hour(3.6)
+            .runs("cpu", "resnet18", 4, &[10.0])
+            .runs("cpu", "resnet18", 8, &[20.0])
+            .runs("cpu", "resnet18", 16, &[25.0])
+            .build();
+        let told = |study: &Study| -> Vec<(f64, bool, bool)> {
+            let tradeoffs = analyse(study).tradeoffs;
+            let offers = tradeoffs.iter().flat_map(|of| &of.offers);
+            offers.map(|offer| (offer.price.round(), offer.is_free(), offer.is_on_front)).collect()
+        };
+        study.cells[1].usd_per_hour = Some(0.0);
+        assert_eq!(told(&study), [(100.0, false, false), (0.0, true, true), (40.0, false, true)]);
+        for cell in &mut study.cells {
+            cell.usd_per_hour = Some(0.0);
+        }
+        assert!(told(&study).is_empty(), "all cost the same");
+    }
+
+    #[test]
+    fn an_energy_of_0_is_no_measurement() {
+        let study = study(&[(4, 10.0, 3.0), (8, 20.0, 0.0), (16, 25.0, 2.0)]).build();
+        let analysis = analyse(&study);
+        let [tradeoff] = &analysis.tradeoffs[..] else { panic!("{:?}", analysis.tradeoffs) };
+        assert_eq!((tradeoff.offers.len(), tradeoff.without_price), (2, 1));
+    }
+
+    #[test]
+    fn rows_of_each_unit_are_compared_among_themselves() {
+        let images = study(&[(4, 10.0, 3.0), (8, 20.0, 2.0)]);
+        let both =
+            [(16, 300.0, 0.2), (32, 400.0, 0.1)].iter().fold(images, |study, (batch, rate, joules)| {
+                study.run_with(key("cpu", "resnet18", *batch, 1), *rate, |record| {
+                    add_energy(record, *joules);
+                    record.measurement.as_mut().unwrap().unit = Some(SampleUnit::SAMPLES);
+                })
+            });
+        let study = both.build();
+        let analysis = analyse(&study);
+        let on_front =
+            |of: &Tradeoff| -> Vec<bool> { of.offers.iter().map(|offer| offer.is_on_front).collect() };
+        let told: Vec<(SampleUnit, Vec<bool>)> =
+            analysis.tradeoffs.iter().map(|of| (of.unit.clone(), on_front(of))).collect();
+        let front = vec![false, true];
+        assert_eq!(told, [(SampleUnit::IMAGES, front.clone()), (SampleUnit::SAMPLES, front)]);
+    }
+
+    #[test]
+    fn rows_without_a_price_are_counted_and_rows_without_a_result_are_not() {
+        let study = study(&[(4, 10.0, 3.0), (8, 20.0, 2.0)])
+            .run("cpu", "resnet18", 16, 1, 25.0)
+            .run("cpu", "vgg16", 16, 1, 25.0)
+            .not_run(key("cpu", "resnet18", 32, 1), "nobody has tried")
+            .build();
+        let analysis = analyse(&study);
+        let [tradeoff] = &analysis.tradeoffs[..] else { panic!("{:?}", analysis.tradeoffs) };
+        assert_eq!((tradeoff.offers.len(), tradeoff.without_price), (2, 1));
     }
 }

@@ -37,7 +37,8 @@ pub(super) fn run(args: ReportArgs, global: &Global) -> Result<Exit, Failure> {
     add_noise(&mut study, global)?;
     let analysis = analyse(&study);
     let links = run_links(&global.store, &args.study.directory(&study.matrix.name), &study.cells);
-    let files = render(&study, &analysis, &templates, &links).map_err(render_failure)?;
+    let commands = args.study.commands(&study);
+    let files = render(&study, &analysis, &templates, &links, &commands).map_err(render_failure)?;
     let directory = args.study.write_report(&analysis, &study.matrix.name, &files)?;
     for effect in &analysis.axes {
         print_line(&effect.text())?;

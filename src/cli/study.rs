@@ -2,6 +2,7 @@
 //! and print the table of results.
 #![expect(clippy::disallowed_methods, reason = "the command line creates the report's directory")]
 
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -18,15 +19,20 @@ use crate::analysis::group::{Row, unit};
 use crate::analysis::idle::Idle;
 use crate::analysis::peaks::{Catalogue, Peaks, PeaksError, parse, parse_measured};
 use crate::analysis::printed::Throughput;
+use crate::analysis::table::CSV_FILES;
 use crate::analysis::versus::is_same_worker;
 use crate::analysis::{Analysis, Cell, Span, Study};
 use crate::files::{write_atomic, write_atomic_by};
 use crate::job::{Job, Name};
-use crate::plan::{Absences, Inventory, Plan, PlannedEnv, Standing, renamed};
+use crate::plan::{Absences, Inventory, Plan, PlannedEnv, Standing, quote, renamed};
 use crate::prepare::peaks::load_peaks;
-use crate::report::{FIGURES, File, tables, tables_package};
+use crate::report::{FIGURES, File, tables_package};
 use crate::store::Store;
 use crate::text::significant;
+use crate::threads;
+
+/// Where peaks are, unless another directory is named.
+const PEAKS_DIR: &str = "peaks";
 
 /// The plan, and what to read in addition to the store.
 #[derive(Debug, clap::Args)]
@@ -38,7 +44,7 @@ pub(super) struct StudyArgs {
     #[arg(long, value_name = "DIR", default_value = "report")]
     out: PathBuf,
     /// Directory of the peaks.
-    #[arg(long, value_name = "DIR", default_value = "peaks")]
+    #[arg(long, value_name = "DIR", default_value = PEAKS_DIR)]
     peaks_dir: PathBuf,
     /// How training FLOPs are counted; the conventions of the seed reports are for comparison.
     #[arg(long, value_name = "NAME", value_enum, default_value_t)]
@@ -61,6 +67,22 @@ impl StudyArgs {
         reading.load(&store, self.matrix.as_deref(), global)
     }
 
+    /// The commands that measure what `study` tells and report the same numbers, as one types them: with each argument
+    /// that changes a number.
+    pub(super) fn commands(&self, study: &Study) -> [String; 2] {
+        let mut report = format!("orchestrate report {}", quote(&study.matrix.name));
+        if self.peaks_dir != Path::new(PEAKS_DIR) {
+            report += &format!(" --peaks-dir {}", quote(&self.peaks_dir.display().to_string()));
+        }
+        if self.flops_convention != FlopsConvention::default() {
+            report += &format!(" --flops-convention {}", self.flops_convention.as_str());
+        }
+        if self.include_marked {
+            report += " --include-marked";
+        }
+        [format!("orchestrate run {}", quote(&study.matrix.path)), report]
+    }
+
     /// The directory of the report about `matrix`.
     pub(super) fn directory(&self, matrix: &Name) -> PathBuf {
         self.out.join(matrix.as_str())
@@ -69,12 +91,7 @@ impl StudyArgs {
     /// Writes the tables below the report's directory, and returns it.
     pub(super) fn write_tables(&self, analysis: &Analysis<'_>, matrix: &Name) -> Result<PathBuf, Failure> {
         let directory = self.directory(matrix);
-        make_directory(&directory)?;
-        for (name, rows) in tables(analysis) {
-            write_atomic_by(&directory.join(name), |file| rows.write_csv(file))?;
-        }
-        let package = tables_package(matrix.as_str(), analysis);
-        write_atomic(&directory.join(package.path), &package.contents)?;
+        write(&directory, analysis, &[tables_package(matrix.as_str(), analysis)])?;
         Ok(directory)
     }
 
@@ -86,15 +103,31 @@ impl StudyArgs {
         matrix: &Name,
         files: &[File],
     ) -> Result<PathBuf, Failure> {
-        let directory = self.write_tables(analysis, matrix)?;
-        for file in files {
-            let path = directory.join(&file.path);
-            make_directory(path.parent().unwrap_or(&directory))?;
-            write_atomic(&path, &file.contents)?;
-        }
+        let directory = self.directory(matrix);
+        write(&directory, analysis, files)?;
         remove_old_figures(&directory, files)?;
         Ok(directory)
     }
+}
+
+/// Writes the tables of `analysis` and `files` below `directory`.
+fn write(directory: &Path, analysis: &Analysis<'_>, files: &[File]) -> Result<(), Failure> {
+    make_directory(directory)?;
+    for file in files {
+        make_directory(directory.join(&file.path).parent().unwrap_or(directory))?;
+    }
+    // The tables first: one of them is the largest file.
+    let written = threads::each(CSV_FILES.len() + files.len(), |number| match CSV_FILES.get(number) {
+        Some(table) => {
+            let rows = (table.rows)(analysis);
+            write_atomic_by(&directory.join(table.name), |file| rows.write_csv(file))
+        }
+        None => {
+            let File { path, contents } = &files[number - CSV_FILES.len()];
+            write_atomic(&directory.join(path), contents)
+        }
+    });
+    Ok(written.into_iter().collect::<Result<(), _>>()?)
 }
 
 /// How a plan and its records become a [`Study`].
@@ -196,11 +229,12 @@ fn remove_old_figures(directory: &Path, files: &[File]) -> Result<(), MakeError>
     if !figures.is_dir() {
         return Ok(());
     }
+    let written: HashSet<&str> = files.iter().map(|file| file.path.as_str()).collect();
     for entry in std::fs::read_dir(&figures).map_err(wrong)? {
         let entry = entry.map_err(wrong)?;
         let name = entry.file_name().to_string_lossy().into_owned();
         let ours = FIGURES.iter().any(|figure| figure.owns(&name));
-        if ours && !files.iter().any(|file| file.path == format!("figures/{name}")) {
+        if ours && !written.contains(format!("figures/{name}").as_str()) {
             std::fs::remove_file(entry.path()).map_err(wrong)?;
         }
     }
@@ -326,4 +360,31 @@ fn note(row: &Row<'_>) -> String {
         words.push(format!("part {} of {}", row.part.0, row.part.1));
     }
     words.join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::analysis::fixture::study_with_peaks;
+
+    /// With other arguments, a report has other numbers.
+    #[test]
+    fn the_commands_have_each_argument_that_changes_a_number() {
+        let plain = || StudyArgs {
+            matrix: None,
+            out: "elsewhere".into(),
+            peaks_dir: PEAKS_DIR.into(),
+            flops_convention: FlopsConvention::default(),
+            include_marked: false,
+        };
+        let mut study = study_with_peaks();
+        let report = |args: StudyArgs| args.commands(&study_with_peaks())[1].clone();
+        assert_eq!(report(plain()), "orchestrate report test");
+        let peaks = StudyArgs { peaks_dir: "my peaks".into(), ..plain() };
+        assert_eq!(report(peaks), "orchestrate report test --peaks-dir 'my peaks'");
+        let seed = StudyArgs { flops_convention: FlopsConvention::Seed1, include_marked: true, ..plain() };
+        assert_eq!(report(seed), "orchestrate report test --flops-convention seed1 --include-marked");
+        study.matrix.path = "my matrices/it's.yaml".to_owned();
+        assert_eq!(plain().commands(&study)[0], r"orchestrate run 'my matrices/it'\''s.yaml'");
+    }
 }

@@ -35,6 +35,12 @@ pub(super) struct Drawing {
     pub(super) numbers: Table,
 }
 
+/// What the name of the `number`-th of several drawings ends in. No name of an env or a parameter has a `+`, so none
+/// of them can be mistaken for it.
+pub(super) fn further(number: usize) -> String {
+    if number > 1 { format!("+{number}") } else { String::new() }
+}
+
 impl Figure {
     /// The name of the files of `drawing`, without extension.
     pub(super) fn file_name(&self, drawing: &Drawing) -> String {

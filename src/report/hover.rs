@@ -2,6 +2,7 @@
 //! And where it leads: to its row in the page's results, or to its run there, which leads to the run's files.
 
 use super::svg::{Look, Shape};
+use super::url::anchor;
 use crate::analysis::Run;
 use crate::analysis::group::Row;
 use crate::analysis::marks::Mark;
@@ -42,11 +43,7 @@ pub(super) fn of_run(row: &Row<'_>, run: &Run<'_>) -> String {
 
 /// The anchor of `row` in the page's table of results. It is the same in every report that has the row.
 pub(super) fn row_anchor(row: &Row<'_>) -> String {
-    let letter = |byte: u8| match byte {
-        b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'=' => char::from(byte).to_string(),
-        other => format!("~{other:02X}"),
-    };
-    format!("row-{}", row.label().bytes().map(letter).collect::<String>())
+    format!("row-{}", anchor(&row.label()))
 }
 
 /// The anchor of `run` of `row`, in that row.

@@ -1,15 +1,13 @@
-//! Lines by batch: the rows of an env that differ in the batch alone, and how they divide among plots.
+//! The lines of an env with their names, and how they divide among plots.
 
-use crate::analysis::Analysis;
 use crate::analysis::group::Row;
+use crate::analysis::{self, Analysis};
 use crate::job::{ModelName, Precision};
-
-use super::hover;
 
 /// The most lines in a plot. More could not be told apart.
 const MOST: usize = 7;
 
-/// The rows of one network, precision and set of parameters, by batch.
+/// Rows that differ in the batch alone.
 pub(super) struct Line<'r, 'a> {
     pub(super) model: &'r ModelName,
     pub(super) precision: Precision,
@@ -27,22 +25,22 @@ impl Line<'_, '_> {
     }
 }
 
-/// The lines of `env`, in the order of the rows.
+/// The lines of `env`, in the order of their first rows.
 pub(super) fn lines<'r, 'a>(env: &str, analysis: &'r Analysis<'a>) -> Vec<Line<'r, 'a>> {
-    let mut found: Vec<Line<'r, 'a>> = Vec::new();
-    for (index, row) in analysis.rows.iter().enumerate().filter(|(_, row)| row.config.env == env) {
-        let name = format!("{} {}{}", row.config.model, row.config.precision, hover::suffix(row));
-        match found.iter_mut().find(|line| line.name == name) {
-            Some(line) => line.rows.push((index, row)),
-            None => found.push(Line {
-                model: &row.config.model,
-                precision: row.config.precision,
-                name,
-                rows: vec![(index, row)],
-            }),
-        }
-    }
-    found
+    let line = |line: &analysis::line::Line| {
+        let rows: Vec<(usize, &'r Row<'a>)> =
+            line.rows.iter().map(|index| (*index, &analysis.rows[*index])).collect();
+        let (_, first) = *rows.first().filter(|(_, row)| row.config.env == env)?;
+        let (model, precision) = (&first.config.model, first.config.precision);
+        Some(Line { model, precision, name: name(line, analysis), rows })
+    };
+    analysis.lines.iter().filter_map(line).collect()
+}
+
+/// What a figure of one env calls `line`: its network, its precision, and what tells it from others of these.
+pub(super) fn name(line: &analysis::line::Line, analysis: &Analysis<'_>) -> String {
+    let row = &analysis.rows[line.rows[0]];
+    format!("{} {}{}{}", row.config.model, row.config.precision, row.distinction, line.apart)
 }
 
 /// `lines` divided among plots, each with its heading. A few are all in one, without a heading. More have one plot per
@@ -101,5 +99,26 @@ mod tests {
         let sizes: Vec<(&str, usize)> = many.iter().map(|(name, lines, _)| (name.as_str(), *lines)).collect();
         assert_eq!(sizes, [("resnet18", 7), ("resnet18", 1), ("vgg16", 7), ("vgg16", 1)]);
         assert!(many[0].2.starts_with("fp32"), "{many:?}");
+    }
+
+    /// The first run of each batch is that of another machine, so the rows of one machine have several numbers.
+    #[test]
+    fn a_line_joins_what_one_machine_ran() {
+        let on = |host: &'static str| {
+            move |record: &mut crate::record::Record| record.provenance.host.hostname = host.into()
+        };
+        let study = StudyBuilder::new()
+            .run_with(key("gpu", "resnet18", 8, 1), 10.0, on("a"))
+            .run_with(key("gpu", "resnet18", 8, 2), 80.0, on("b"))
+            .run_with(key("gpu", "resnet18", 16, 1), 90.0, on("b"))
+            .run_with(key("gpu", "resnet18", 16, 2), 11.0, on("a"))
+            .build();
+        let analysis = analyse(&study);
+        let lines = lines("gpu", &analysis);
+        let told = lines.iter().map(|line| {
+            (line.name.as_str(), line.rows.iter().filter_map(|(_, row)| row.median()).collect::<Vec<_>>())
+        });
+        let expected = [("resnet18 fp32 on a", vec![10.0, 11.0]), ("resnet18 fp32 on b", vec![80.0, 90.0])];
+        assert_eq!(told.collect::<Vec<_>>(), expected);
     }
 }

@@ -1,7 +1,7 @@
-//! The files of a report: CSV tables, figures as SVG, PNG and CSV, and the pages `report.md` and `report.html`. The
-//! verbs `aggregate` and `report` call [`tables`] and [`render`], and write the [`File`]s that these return. It never
-//! derives a number itself and never looks at a clock, a host or a directory, so the same analysis always gives the
-//! same bytes. The pages come from the templates in `templates/`.
+//! The files of a report beside its tables: figures as SVG, PNG and CSV, and the pages `report.md` and `report.html`.
+//! The verb `report` calls [`render`], and writes the [`File`]s that it returns. This room never derives a number
+//! itself, and never looks at a clock, a host or a directory. So the same analysis always gives the same bytes. The
+//! pages come from the templates in `templates/`.
 
 mod changes;
 mod comparison;
@@ -22,11 +22,12 @@ mod roofs;
 mod scale;
 mod selection;
 mod svg;
-mod threads;
+mod url;
 
 use crate::analysis::history::History;
-use crate::analysis::table::{About, CSV_FILES, CsvFile, Keys, Rows, history_table};
+use crate::analysis::table::{About, CSV_FILES, CsvFile, Keys, history_table};
 use crate::analysis::{Analysis, Study};
+use crate::threads;
 use figure::Drawn;
 use package::{Described, package};
 
@@ -90,17 +91,12 @@ pub enum RenderError {
     },
 }
 
-/// The CSV tables, by the names of their files.
-pub fn tables<'a>(analysis: &'a Analysis<'_>) -> impl Iterator<Item = (&'static str, Rows<'a>)> {
-    CSV_FILES.iter().map(move |file| (file.name, (file.rows)(analysis)))
-}
-
-/// `datapackage.json` for the [`tables`] alone, which are those of the matrix called `matrix`.
+/// `datapackage.json` for the [`CSV_FILES`] alone, which are those of the matrix called `matrix`.
 pub fn tables_package(matrix: &str, analysis: &Analysis<'_>) -> File {
     package_file(matrix, analysis, &[])
 }
 
-/// `datapackage.json` for the [`tables`] and those behind `figures`.
+/// `datapackage.json` for the [`CSV_FILES`] and those behind `figures`.
 fn package_file(matrix: &str, analysis: &Analysis<'_>, figures: &[Drawn]) -> File {
     let columns: Vec<(&CsvFile, Vec<About>)> =
         CSV_FILES.iter().map(|file| (file, (file.rows)(analysis).columns().to_vec())).collect();
@@ -134,8 +130,8 @@ pub fn history_files(matrix: &str, history: &History) -> [(&'static str, String)
     [(NAME, table.csv()), (DATA_PACKAGE, package(matrix, &[described]))]
 }
 
-/// Renders the figures and pages, and the `datapackage.json` of all tables. They belong beside the [`tables`]. `links`
-/// lead from the page to the files of runs.
+/// Renders the figures and pages, and the `datapackage.json` of all tables. They belong beside the [`CSV_FILES`].
+/// `links` lead from the page to the files of runs. `commands` measure and report the same again, as one types them.
 ///
 /// # Errors
 /// [`RenderError`]: a template is invalid, or a figure cannot be drawn.
@@ -144,12 +140,15 @@ pub fn render(
     analysis: &Analysis<'_>,
     templates: &Templates,
     links: &RunLinks,
+    commands: &[String],
 ) -> Result<Vec<File>, RenderError> {
     let of_figure = |number: usize| (&FIGURES[number], (FIGURES[number].draw)(analysis));
     let figures: Vec<Drawn> = threads::each(FIGURES.len(), of_figure);
     // To draw those that lie beside the page, too, would take longer than all else.
-    let (pictures, texts) =
-        threads::both(|| pictures(shown(&figures)), || texts(study, analysis, templates, links, &figures));
+    let (pictures, texts) = threads::both(
+        || pictures(shown(&figures)),
+        || texts(study, analysis, templates, links, commands, &figures),
+    );
     let mut files = pictures?;
     files.extend(texts?);
     Ok(files)
@@ -161,6 +160,7 @@ fn texts(
     analysis: &Analysis<'_>,
     templates: &Templates,
     links: &RunLinks,
+    commands: &[String],
     figures: &[Drawn],
 ) -> Result<Vec<File>, RenderError> {
     let mut files = Vec::new();
@@ -169,9 +169,12 @@ fn texts(
         files.push(File::text(path("svg"), drawing.svg.clone()));
         files.push(File::text(path("csv"), drawing.numbers.csv()));
     }
-    let page = page::page(study, analysis, figures, links);
-    files.push(File::text("report.md", page::render("report.md", &templates.markdown, &page)?));
-    files.push(File::text("report.html", page::render("report.html", &templates.html, &page)?));
+    let page = page::page(study, analysis, figures, links, commands);
+    let of =
+        |name: &str, template: &str| page::render(name, template, &page).map(|text| File::text(name, text));
+    let (markdown, html) =
+        threads::both(|| of("report.md", &templates.markdown), || of("report.html", &templates.html));
+    files.extend([markdown?, html?]);
     files.push(package_file(study.matrix.name.as_str(), analysis, figures));
     Ok(files)
 }
@@ -209,7 +212,8 @@ mod tests {
     use crate::record::{Outcome, Sensor, Telemetry};
 
     fn rendered(study: &Study) -> Vec<File> {
-        render(study, &analyse(study), &Templates::default(), &RunLinks::none()).unwrap()
+        let commands = ["run matrices/test.yaml", "report test"].map(|words| format!("orchestrate {words}"));
+        render(study, &analyse(study), &Templates::default(), &RunLinks::none(), &commands).unwrap()
     }
 
     fn text(files: &[File], path: &str) -> String {
@@ -231,7 +235,7 @@ mod tests {
         let record = Arc::make_mut(study.cells[0].record.as_mut().unwrap());
         record.observed.host_busy_s = Some(1000.0);
         let reason = "a | b\n<script>alert(1)</script>".to_owned();
-        study.cells[13].record = Err(crate::analysis::NoRecord { reason });
+        study.cells[13].record = Err(crate::analysis::NoRecord { reason, is_altered: false });
         let files = rendered(&study);
         insta::assert_snapshot!("report.md", text(&files, "report.md"));
         let html = text(&files, "report.html");
@@ -600,7 +604,7 @@ mod tests {
     fn a_template_with_an_unknown_name_is_refused() {
         let study = study_with_peaks();
         let templates = Templates { markdown: "{{ matirx }}".to_owned(), ..Templates::default() };
-        let error = render(&study, &analyse(&study), &templates, &RunLinks::none()).unwrap_err();
+        let error = render(&study, &analyse(&study), &templates, &RunLinks::none(), &[]).unwrap_err();
         assert_eq!(error.to_string(), "cannot render the template of report.md");
     }
 }

@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::*;
-use crate::analysis::analyse;
 use crate::analysis::fixture::{StudyBuilder, key, study_with_peaks};
+use crate::analysis::{NoRecord, analyse};
 use crate::protocol::OwnMetric;
 use crate::record::Outcome;
 
@@ -13,9 +13,18 @@ use crate::record::Outcome;
 const HOSTILE: &str = "a \"quoted\" <b onclick='x'>name</b> & <script>alert(1)</script>";
 
 fn html(study: &Study, links: &RunLinks) -> String {
-    let files = render(study, &analyse(study), &Templates::default(), links).unwrap();
-    let file = files.into_iter().find(|file| file.path == "report.html").unwrap();
-    String::from_utf8(file.contents).unwrap()
+    let commands = [format!("orchestrate run {}", study.matrix.path)];
+    let [_, html] = pages(study, links, &commands);
+    html
+}
+
+/// The texts of `report.md` and `report.html`.
+fn pages(study: &Study, links: &RunLinks, commands: &[String]) -> [String; 2] {
+    let files = render(study, &analyse(study), &Templates::default(), links, commands).unwrap();
+    ["report.md", "report.html"].map(|name| {
+        let file = files.iter().find(|file| file.path == name).unwrap();
+        String::from_utf8(file.contents.clone()).unwrap()
+    })
 }
 
 /// A study with every section, and hostile words wherever foreign words come from.
@@ -154,7 +163,7 @@ fn the_sections_are_those_of_the_manual() {
 #[test]
 fn the_manual_names_what_templates_can_use() {
     let study = hostile();
-    let page = page::page(&study, &analyse(&study), &[], &RunLinks::none());
+    let page = page::page(&study, &analyse(&study), &[], &RunLinks::none(), &[]);
     let page = serde_json::to_value(page).unwrap();
     let passed: BTreeSet<&str> = page.as_object().unwrap().keys().map(String::as_str).collect();
     let manual = include_str!("../../docs/reading-the-report.md");
@@ -163,4 +172,34 @@ fn the_manual_names_what_templates_can_use() {
     let cells = lines.filter_map(|line| line.split('|').nth(1));
     let told: BTreeSet<&str> = cells.flat_map(|cell| cell.split('`').skip(1).step_by(2)).collect();
     assert_eq!(told, passed);
+}
+
+/// What was typed can need quotes, which both pages show as they are.
+#[test]
+fn the_commands_stand_on_both_pages_as_they_are_typed() {
+    let commands = ["orchestrate run 'my matrix.yaml'", "orchestrate report m --peaks-dir 'a  b'"];
+    let [markdown, html] = pages(&hostile(), &RunLinks::none(), &commands.map(str::to_owned));
+    assert!(markdown.contains(&format!("```sh\n{}\n```\n", commands.join("\n"))), "{markdown}");
+    for command in commands {
+        assert!(html.contains(&command.replace('\'', "&#x27;")), "{command}");
+    }
+}
+
+/// `resume` skips such a job, because its record is intact.
+#[test]
+fn a_job_whose_files_were_changed_is_not_called_not_run() {
+    let mut study = StudyBuilder::new().runs("cpu", "resnet18", 4, &[8.0, 8.1]).build();
+    let reason = "attempts/01/iterations.csv was changed after the record was written";
+    study.cells[1].record = Err(NoRecord { reason: reason.to_owned(), is_altered: true });
+    let job = study.cells[1].job.dir_name();
+    let [markdown, html] = pages(&study, &RunLinks::none(), &[]);
+    assert!(markdown.contains(&format!("| {job} | {reason} |")), "{markdown}");
+    for page in [markdown, html] {
+        assert!(page.contains("Changed after the record was written") && page.contains(&job), "{page}");
+        assert!(!page.contains("Not run yet") && !page.contains("runs the missing jobs"), "{page}");
+    }
+    let not_run = StudyBuilder::new().not_run(key("cpu", "vgg16", 4, 1), "nobody has tried").build();
+    for page in pages(&not_run, &RunLinks::none(), &[]) {
+        assert!(page.contains("Not run yet") && !page.contains("Changed after the record was written"));
+    }
 }

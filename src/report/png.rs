@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use resvg::{tiny_skia, usvg};
 
-use super::threads;
+use crate::threads;
 
 /// PNG pixels per SVG pixel. Text stays sharp on high-resolution screens.
 const SCALE: f32 = 2.0;
@@ -56,7 +56,9 @@ fn drawn(svg: &str, options: &usvg::Options<'_>) -> Result<Vec<u8>, DrawError> {
 fn encoded(pixels: &tiny_skia::Pixmap) -> Result<Vec<u8>, png::EncodingError> {
     // Every figure has an opaque background, so its colours are not weakened by any transparency.
     let opaque = |[red, green, blue, _]: &[u8; 4]| [*red, *green, *blue];
-    let colours: Vec<u8> = pixels.data().as_chunks().0.iter().flat_map(opaque).collect();
+    let data = pixels.data().as_chunks().0;
+    let mut colours = vec![0; 3 * data.len()];
+    colours.as_chunks_mut().0.iter_mut().zip(data).for_each(|(colour, pixel)| *colour = opaque(pixel));
     let mut file = Vec::new();
     let mut encoder = png::Encoder::new(&mut file, pixels.width(), pixels.height());
     encoder.set_color(png::ColorType::Rgb);

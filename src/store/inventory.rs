@@ -21,6 +21,7 @@ use crate::lock::{Owners, is_owner_alive, open_lock};
 use crate::plan::{Inventory, NotDone, Problem, Standing, quote};
 use crate::record::{Pool, Record};
 use crate::text::with_causes;
+use crate::threads;
 
 impl Store {
     /// Reads the standing of every job of the store.
@@ -82,31 +83,71 @@ impl Reading {
 
     fn with(
         dirs: &[JobDir],
-        stamps: impl Iterator<Item = Option<Stamps>>,
+        mut stamps: impl Iterator<Item = Option<Stamps>>,
         mut cache: Option<CacheReader>,
     ) -> Option<Reading> {
         let mut pool = Pool::default();
         let survivors = Survivors::of_system();
         let mut reading = Reading { done: Vec::with_capacity(dirs.len()), ..Reading::default() };
-        for ((place, dir), stamps) in dirs.iter().enumerate().zip(stamps) {
-            let name = dir.name();
-            let known = cache.as_mut().and_then(|cache| cache.job(&name));
-            let is_new = known.as_ref().map(|(stamps, _)| *stamps) != stamps;
-            let record = match known.filter(|_| !is_new) {
-                Some((_, record)) => {
-                    let record = Arc::new(pool.lean(record));
-                    reading.inventory.jobs.insert(record.id, Standing::Done(Arc::clone(&record)));
-                    Some(record)
+        // What is running, or runs again, is read once more, and all of its directory at one time.
+        for (number, batch) in dirs.chunks(BATCH).enumerate() {
+            let stamps: Vec<Option<Stamps>> = stamps.by_ref().take(batch.len()).collect();
+            let records = records(batch, &stamps, cache.as_mut());
+            for (index, ((dir, stamps), found)) in batch.iter().zip(stamps).zip(records).enumerate() {
+                let is_new = !matches!(found, Found::Kept(_));
+                let record = match found {
+                    Found::Kept(record) => {
+                        let record = Arc::new(pool.lean(record));
+                        reading.inventory.jobs.insert(record.id, Standing::Done(Arc::clone(&record)));
+                        Some(record)
+                    }
+                    Found::Done(record) if !dir.attempt(record.attempt + 1).path().exists() => {
+                        take_done(dir, record, &mut reading.inventory, &mut pool, &survivors)
+                    }
+                    Found::Done(_) | Found::Other => {
+                        read_job_dir(dir, &mut reading.inventory, &mut pool, &survivors)
+                    }
+                };
+                if let (Some(stamps), Some(record)) = (stamps, record) {
+                    reading.new += usize::from(is_new);
+                    reading.done.push(Kept { place: number * BATCH + index, stamps, record });
                 }
-                None => read_job_dir(dir, &mut reading.inventory, &mut pool, &survivors),
-            };
-            if let (Some(stamps), Some(record)) = (stamps, record) {
-                reading.new += usize::from(is_new);
-                reading.done.push(Kept { place, stamps, record });
             }
         }
         cache.is_none_or(|mut cache| cache.is_sound()).then_some(reading)
     }
+}
+
+/// So many directories are read at once. Their records are whole until they are made lean, so a store is not read as a
+/// whole.
+const BATCH: usize = 256;
+
+/// The record of a job's directory.
+enum Found {
+    /// The cache has it, and the directory is as it was then.
+    Kept(Record),
+    /// The directory has it, and it is of a success.
+    Done(Record),
+    /// There is no record of a success.
+    Other,
+}
+
+/// The records of the directories in `batch`, whose stamps are `stamps`. What `cache` does not know is read in several
+/// threads, since that takes most of the time of a reading without a cache.
+fn records(batch: &[JobDir], stamps: &[Option<Stamps>], mut cache: Option<&mut CacheReader>) -> Vec<Found> {
+    let kept = |(dir, now): (&JobDir, &Option<Stamps>)| {
+        let (stamps, record) = cache.as_mut()?.job(&dir.name())?;
+        (Some(stamps) == *now).then_some(record)
+    };
+    let kept: Vec<Option<Record>> = batch.iter().zip(stamps).map(kept).collect();
+    let done = threads::each(batch.len(), |number| {
+        let record = kept[number].is_none().then(|| batch[number].load_record().ok().flatten()).flatten();
+        record.filter(|record| record.outcome.is_success())
+    });
+    let found = |(kept, done): (Option<Record>, Option<Record>)| {
+        kept.map(Found::Kept).or(done.map(Found::Done)).unwrap_or(Found::Other)
+    };
+    kept.into_iter().zip(done).map(found).collect()
 }
 
 /// Reads the directory of a job into `inventory`. Returns the record if it is all that there is to tell: the job is
@@ -119,12 +160,10 @@ pub(super) fn read_job_dir(
 ) -> Option<Arc<Record>> {
     let record = dir.load_record();
     if let Ok(Some(record)) = record {
-        let record = Arc::new(pool.lean(record));
         if record.outcome.is_success() {
-            let is_alone = read_beside(dir, &record, inventory, survivors);
-            inventory.jobs.insert(record.id, Standing::Done(Arc::clone(&record)));
-            return is_alone.then_some(record);
+            return take_done(dir, record, inventory, pool, survivors);
         }
+        let record = Arc::new(pool.lean(record));
         tell_torn_attempts(dir, inventory);
         let not_done = unfinished(dir, record.attempt, survivors);
         let not_done = not_done.unwrap_or_else(|| NotDone::Failed(Arc::clone(&record)));
@@ -142,6 +181,21 @@ pub(super) fn read_job_dir(
     }
     read_job_dir_without_record(dir, &record, inventory, survivors);
     None
+}
+
+/// Takes the `record` of a success in the directory of its job into `inventory`, and reads what is beside it. Returns
+/// the record if there is nothing.
+fn take_done(
+    dir: &JobDir,
+    record: Record,
+    inventory: &mut Inventory,
+    pool: &mut Pool,
+    survivors: &Survivors,
+) -> Option<Arc<Record>> {
+    let record = Arc::new(pool.lean(record));
+    let is_alone = read_beside(dir, &record, inventory, survivors);
+    inventory.jobs.insert(record.id, Standing::Done(Arc::clone(&record)));
+    is_alone.then_some(record)
 }
 
 /// Reads the directory of a job whose record is missing or unusable.

@@ -22,6 +22,7 @@ const CRATES: &[Crate<'_>] = &[
 /// A room and the rooms it may use. A room is listed after all rooms that it uses.
 const MAY_USE: &[(&str, &[&str])] = &[
     ("shared", &[]),
+    ("threads", &[]),
     ("job", &[]),
     ("stats", &[]),
     ("random", &[]),
@@ -39,17 +40,43 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("event", &["job", "protocol", "record", "plan", "text"]),
     (
         "analysis",
-        &["job", "shared", "protocol", "record", "architecture", "stats", "text", "clean", "threshold"],
+        &[
+            "job",
+            "shared",
+            "threads",
+            "protocol",
+            "record",
+            "architecture",
+            "stats",
+            "text",
+            "clean",
+            "threshold",
+        ],
     ),
     ("ledger", &["job", "record", "analysis", "architecture", "stats", "text", "clean", "threshold"]),
-    ("report", &["job", "protocol", "record", "analysis", "architecture", "stats", "text", "clean"]),
+    (
+        "report",
+        &["job", "threads", "protocol", "record", "analysis", "architecture", "stats", "text", "clean"],
+    ),
     ("files", &["job"]),
     ("processes", &["clean"]),
     ("stop", &[]),
     ("lock", &["job", "clean", "matrix", "event", "files", "processes", "stop"]),
     (
         "store",
-        &["job", "shared", "protocol", "record", "matrix", "plan", "text", "files", "processes", "lock"],
+        &[
+            "job",
+            "shared",
+            "threads",
+            "protocol",
+            "record",
+            "matrix",
+            "plan",
+            "text",
+            "files",
+            "processes",
+            "lock",
+        ],
     ),
     ("host", &["job", "clean", "processor", "record", "plan", "files", "processes"]),
     ("queue", &["job", "clean", "matrix", "plan", "files", "store", "host"]),
@@ -85,6 +112,7 @@ const PROGRAMS_MAY_USE: &[(&str, &[&str])] = &[
 /// Rooms without effects.
 const PURE: &[&str] = &[
     "shared",
+    "threads",
     "job",
     "stats",
     "random",

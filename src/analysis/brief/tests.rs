@@ -99,6 +99,16 @@ fn disturbed_earlier(study: &Study) -> crate::analysis::Cell {
     cell
 }
 
+/// Which row of its config `row` is, and on which host, where one could take it for another.
+fn place(analysis: &Analysis<'_>, row: &Row<'_>) -> String {
+    let (number, of) = row.part;
+    let part = if of > 1 { format!(" ({number} of {of})") } else { String::new() };
+    let host = |row: &Row<'_>| row.circumstances.as_ref().unwrap().host().to_owned();
+    let mut others = analysis.rows.iter().filter(|other| other.config.env == row.config.env);
+    let has_others = others.any(|other| other.statistics.is_ok() && host(other) != host(row));
+    if of > 1 || has_others { format!("{part}, on {}", host(row)) } else { part }
+}
+
 /// What is called the highest is the highest, and no other config of the network is named.
 #[test]
 fn the_answer_names_the_config_with_the_highest_median_of_each_network() {
@@ -118,7 +128,7 @@ fn the_answer_names_the_config_with_the_highest_median_of_each_network() {
             let printed = Throughput::of(row.statistics.as_ref().unwrap()).median;
             let starts = format!("{} {printed} ", row.config.model);
             let settings = format!("{}{}", row.config.precision, row.distinction);
-            let ends = format!(") at batch {}, {settings}", row.config.batch);
+            let ends = format!(") at batch {}, {settings}{}", row.config.batch, place(&analysis, row));
             let mut clauses = text.split("; ").flat_map(|clause| clause.split(": "));
             let is_named = clauses.any(|clause| {
                 let clause = clause.split(". ").next().unwrap_or_default().trim_end_matches('.');
@@ -138,6 +148,24 @@ fn the_answer_names_the_config_with_the_highest_median_of_each_network() {
         }
     }
     assert!(others > 50, "{others} configs are not the fastest of their network");
+}
+
+/// With two hosts in an env, or two rows of a config, a median alone does not say whose it is.
+#[test]
+fn the_answer_names_the_host_and_the_row_that_it_means() {
+    let run = |study: StudyBuilder, batch: u32, repeat: u32, host: &str, worker: &str| {
+        study.run_with(key("gpu", "resnet18", batch, repeat), f64::from(10 * repeat), |record| {
+            record.provenance.host.hostname = host.to_owned();
+            record.provenance.worker.sha256 = Some(worker.repeat(32));
+        })
+    };
+    let answer = |study: StudyBuilder| lines(&study.build())[1].clone();
+    let start = "Highest median (95 % interval): resnet18 20.00 images/s (n = 1) at batch";
+    let one = |batch| run(StudyBuilder::new(), batch, 1, "node-1", "ab");
+    assert_eq!(answer(run(one(4), 8, 2, "node-1", "ab")), format!("{start} 8, fp32."));
+    assert_eq!(answer(run(one(4), 8, 2, "node-2", "ab")), format!("{start} 8, fp32, on node-2."));
+    assert_eq!(answer(run(one(4), 4, 2, "node-2", "ab")), format!("{start} 4, fp32 (2 of 2), on node-2."));
+    assert_eq!(answer(run(one(4), 4, 2, "node-1", "cd")), format!("{start} 4, fp32 (2 of 2), on node-1."));
 }
 
 #[test]

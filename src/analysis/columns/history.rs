@@ -16,7 +16,11 @@ pub(in crate::analysis) fn history_columns<'a>() -> Columns<&'a Point> {
     let seen = of(
         Source::Orchestrate,
         [
-            Of::known("host", "The host's name.", |it| it.host.clone()),
+            Of::known(
+                "host",
+                "The host's name, with its machine's id if several machines have that name.",
+                |it| it.host.clone(),
+            ),
             Of::known("version", "The commit, or the beginning of a hash.", |it| it.version.clone()),
             Of::known("since", "The start of its first run that counts, RFC 3339, UTC.", |it| it.since),
         ],

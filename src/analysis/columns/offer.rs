@@ -50,7 +50,7 @@ fn prices<'a>() -> [Of<'a>; 5] {
         }),
         Of::known(
             "is_on_front",
-            "`true` if no other row of the network is as fast and as cheap, and better in one of the two.",
+            "`true` if no other row of the network and unit is as fast and as cheap, and better in one of the two.",
             |line| line.offer.is_on_front,
         ),
     ]

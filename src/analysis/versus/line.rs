@@ -1,6 +1,6 @@
 //! A config as every output shows it.
 
-use super::meet::{Apart, Pair};
+use super::meet::Pair;
 use crate::analysis::compare::{Comparison, Pairing, Verdict, WouldDecide};
 use crate::analysis::group::Row;
 use crate::stats::Interval;
@@ -111,8 +111,8 @@ impl Line {
         Line { config: pair.name.clone(), sides, told, is_unknown }
     }
 
-    /// A config that cannot be compared.
-    pub(super) fn apart((config, why): (String, Apart)) -> Line {
-        Line { config, sides: None, is_unknown: why.is_unknown(), told: Err(why.to_string()) }
+    /// A config that is not compared, for this `reason`.
+    pub(super) fn apart(config: String, is_unknown: bool, reason: String) -> Line {
+        Line { config, sides: None, told: Err(reason), is_unknown }
     }
 }

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeSet, HashMap};
 
+use super::apart::Apart;
 use super::terms::Terms;
 use crate::analysis::group::Row;
 
@@ -16,65 +17,6 @@ pub(super) struct Pair<'r, 'a> {
     pub(super) from: &'r Row<'a>,
     pub(super) to: &'r Row<'a>,
 }
-
-/// Why a config is not compared.
-#[derive(Clone, Debug, PartialEq, thiserror::Error)]
-pub enum Apart {
-    /// Only one side has it.
-    #[error("only {side} has it")]
-    OnlyOn {
-        /// The place of the side, from 0.
-        place: usize,
-        /// "the first side" or "the second side".
-        side: &'static str,
-    },
-    /// A side has no run that counts.
-    #[error("no run counts on {side}: {why}")]
-    NoRun {
-        /// "the first side" or "the second side".
-        side: &'static str,
-        /// Why not.
-        why: String,
-    },
-    /// Several rows of a side could be meant.
-    #[error(
-        "its runs on {side} are {rows} rows, which differ in {differing}: choose one with `host=` or `worker=`"
-    )]
-    Several {
-        /// "the first side" or "the second side".
-        side: &'static str,
-        /// How many rows.
-        rows: usize,
-        /// What they differ in.
-        differing: String,
-    },
-    /// The samples are not the same thing.
-    #[error("the samples differ: {from} and {to}")]
-    OtherUnit {
-        /// Those of the first side.
-        from: String,
-        /// Those of the second.
-        to: String,
-    },
-    /// A sample is another amount of work.
-    #[error("a sample takes {from:.4} GFLOP on the first side and {to:.4} on the second")]
-    OtherWork {
-        /// 10⁹ FLOPs per sample on the first side.
-        from: f64,
-        /// On the second.
-        to: f64,
-    },
-}
-
-impl Apart {
-    /// Whether nobody knows how the config would compare: one side has no result for it.
-    pub fn is_unknown(&self) -> bool {
-        !matches!(self, Apart::OtherUnit { .. } | Apart::OtherWork { .. })
-    }
-}
-
-/// The sides in words.
-const SIDES: [&str; 2] = ["the first side", "the second side"];
 
 /// The pairs, in the order of the first side, and the configs that have none, with the reason.
 pub(super) fn meet<'r, 'a>(
@@ -123,35 +65,41 @@ fn of_config<'r, 'a>(name: &str, sides: &[Vec<&'r Row<'a>>; 2]) -> Result<Met<'r
     let mut counting: [Vec<&'r Row<'a>>; 2] = Default::default();
     for (place, rows) in sides.iter().enumerate() {
         if rows.is_empty() {
-            return Err(Apart::OnlyOn { place: 1 - place, side: SIDES[1 - place] });
+            return Err(Apart::OnlyOn { place: 1 - place });
         }
         counting[place] = rows.iter().copied().filter(|row| row.statistics.is_ok()).collect();
         if counting[place].is_empty() {
-            return Err(Apart::NoRun { side: SIDES[place], why: why_none(rows) });
+            return Err(Apart::NoRun { place, why: why_none(rows) });
         }
     }
     let [from, to] = counting;
     if let ([from], [to]) = (&from[..], &to[..]) {
         return comparable(from, to).map(|()| (vec![Pair { name: name.to_owned(), from, to }], Vec::new()));
     }
+    by_machine(name, &from, &to)
+}
+
+/// The pairs of a config of which a side has several rows.
+fn by_machine<'r, 'a>(name: &str, from: &[&'r Row<'a>], to: &[&'r Row<'a>]) -> Result<Met<'r, 'a>, Apart> {
+    let is_any_common = from.iter().any(|row| !on_machine_of(row, to).is_empty());
+    let alone = |place: usize| if is_any_common { Apart::OnlyHere { place } } else { Apart::NoCommonMachine };
+    let name_on = |row: &Row<'_>| format!("{name} on {}", host(row));
     let (mut pairs, mut apart) = (Vec::new(), Vec::new());
-    for row in &from {
-        let name = format!("{name} on {}", host(row));
-        let [ours, theirs] = [&from, &to].map(|rows| on_machine_of(row, rows));
-        let unclear = [ours, theirs.clone()].into_iter().zip(SIDES).find(|(rows, _)| rows.len() > 1);
+    for row in from {
+        let name = name_on(row);
+        let [ours, theirs] = [from, to].map(|rows| on_machine_of(row, rows));
+        let unclear = [ours, theirs.clone()].into_iter().enumerate().find(|(_, rows)| rows.len() > 1);
         match (unclear, &theirs[..]) {
-            (Some((rows, side)), _) => return Err(several(side, &rows)),
+            (Some((place, rows)), _) => return Err(several(place, &rows)),
             (None, [other]) => match comparable(row, other) {
                 Ok(()) => pairs.push(Pair { name, from: row, to: other }),
                 Err(why) => apart.push((name, why)),
             },
-            (None, _) => apart.push((name, Apart::OnlyOn { place: 0, side: SIDES[0] })),
+            (None, _) => apart.push((name, alone(0))),
         }
     }
-    let alone = to.iter().filter(|row| on_machine_of(row, &from).is_empty());
-    apart.extend(
-        alone.map(|row| (format!("{name} on {}", host(row)), Apart::OnlyOn { place: 1, side: SIDES[1] })),
-    );
+    let others = to.iter().filter(|row| on_machine_of(row, from).is_empty());
+    apart.extend(others.map(|row| (name_on(row), alone(1))));
     Ok((pairs, apart))
 }
 
@@ -165,13 +113,13 @@ fn host<'r>(row: &'r Row<'_>) -> &'r str {
 }
 
 /// Those of `rows` that ran on the machine of `row`.
-pub(in crate::analysis) fn on_machine_of<'r, 'a>(row: &Row<'a>, rows: &[&'r Row<'a>]) -> Vec<&'r Row<'a>> {
+fn on_machine_of<'r, 'a>(row: &Row<'a>, rows: &[&'r Row<'a>]) -> Vec<&'r Row<'a>> {
     let facts = |row: &Row<'a>| Some(row.runs.first()?.cell.record()?.provenance.host.clone());
     let Some(own) = facts(row) else { return Vec::new() };
     rows.iter().copied().filter(|other| facts(other).is_some_and(|host| host.is_machine_of(&own))).collect()
 }
 
-fn several(side: &'static str, rows: &[&Row<'_>]) -> Apart {
+fn several(place: usize, rows: &[&Row<'_>]) -> Apart {
     let differing = match rows {
         [one, other, ..] => {
             let pair = one.circumstances.as_ref().zip(other.circumstances.as_ref());
@@ -179,11 +127,11 @@ fn several(side: &'static str, rows: &[&Row<'_>]) -> Apart {
         }
         _ => None,
     };
-    Apart::Several { side, rows: rows.len(), differing: differing.unwrap_or_default() }
+    Apart::Several { place, rows: rows.len(), differing: differing.unwrap_or_default() }
 }
 
-/// Whether a sample is the same on both sides.
-fn comparable(from: &Row<'_>, to: &Row<'_>) -> Result<(), Apart> {
+/// Whether a sample is the same thing and the same work in both rows.
+pub(in crate::analysis) fn comparable(from: &Row<'_>, to: &Row<'_>) -> Result<(), Apart> {
     let [unit, other] = [from, to].map(|row| row.unit().to_string());
     if unit != other {
         return Err(Apart::OtherUnit { from: unit, to: other });

@@ -9,10 +9,12 @@
 //! |---|---|
 //! | `terms` | what is declared about a config, and what of it the sides differ in |
 //! | `meet` | the row on the other side, or why there is none |
+//! | `apart` | why there is none, in words |
 //! | `differences` | what differs between the sides, most common first |
 //! | `era` | the rows before and after the last change of the worker |
 //! | `line` | a config as every output shows it |
 
+mod apart;
 mod differences;
 mod era;
 mod line;
@@ -22,11 +24,11 @@ mod terms;
 #[cfg(test)]
 mod tests;
 
+pub use apart::Apart;
 pub use differences::Difference;
 pub use era::{Era, is_same_worker, of_era};
 pub use line::{Line, OfSide, Told, ratio_texts};
-pub use meet::Apart;
-pub(super) use meet::on_machine_of;
+pub(super) use meet::comparable;
 
 use std::collections::HashSet;
 
@@ -40,7 +42,7 @@ use terms::Terms;
 /// One side of a comparison.
 #[derive(Clone, Debug)]
 pub struct Side<'r, 'a> {
-    /// What the user calls it.
+    /// Its name: what the user typed, or a value of an axis such as `env=gpu`.
     pub name: String,
     /// Its rows.
     pub rows: Vec<&'r Row<'a>>,
@@ -80,11 +82,34 @@ pub enum Refused {
     },
 }
 
-/// Compares `to` with `from`.
+/// Compares `to` with `from`, two sides that a user typed.
 ///
 /// # Errors
 /// The sides train different networks throughout, or have runs in common.
 pub fn versus(from: &Side<'_, '_>, to: &Side<'_, '_>, settings: Settings) -> Result<Versus, Refused> {
+    compared(from, to, settings, Apart::of_typed_sides)
+}
+
+/// Compares two sides that nobody typed: reasons call them by their names.
+///
+/// # Errors
+/// As of [`versus`].
+pub(super) fn versus_by_name(
+    from: &Side<'_, '_>,
+    to: &Side<'_, '_>,
+    settings: Settings,
+) -> Result<Versus, Refused> {
+    let names = [from.name.clone(), to.name.clone()];
+    compared(from, to, settings, |apart| apart.of_named_sides(&names))
+}
+
+/// The comparison. `reason` puts into words why a config is not compared.
+fn compared(
+    from: &Side<'_, '_>,
+    to: &Side<'_, '_>,
+    settings: Settings,
+    reason: impl Fn(&Apart) -> String,
+) -> Result<Versus, Refused> {
     refuse_same_runs(from, to)?;
     let terms = Terms::of(&from.rows, &to.rows);
     if let Some((_, from, to)) = terms.differing.iter().find(|(name, ..)| name == terms::MODEL) {
@@ -93,8 +118,9 @@ pub fn versus(from: &Side<'_, '_>, to: &Side<'_, '_>, settings: Settings) -> Res
     let (pairs, apart) = meet::meet(&terms, &from.rows, &to.rows);
     let rows: Vec<[&Row<'_>; 2]> = pairs.iter().map(|pair| [pair.from, pair.to]).collect();
     let comparison = compare(&rates(&rows), settings);
-    let compared = pairs.iter().enumerate().map(|(index, pair)| Line::compared(pair, &comparison, index));
-    let lines = compared.chain(apart.into_iter().map(Line::apart)).collect();
+    let met = pairs.iter().enumerate().map(|(index, pair)| Line::compared(pair, &comparison, index));
+    let alone = apart.into_iter().map(|(config, why)| Line::apart(config, why.is_unknown(), reason(&why)));
+    let lines = met.chain(alone).collect();
     Ok(Versus {
         names: [from.name.clone(), to.name.clone()],
         differences: differences::differences(&terms, &pairs),

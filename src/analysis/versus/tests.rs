@@ -190,6 +190,63 @@ fn rows_meet_on_their_machine() {
     });
 }
 
+/// Three runs of `env` on each of `hosts`.
+fn on_hosts(mut builder: StudyBuilder, env: &str, hosts: &[&str]) -> StudyBuilder {
+    for (first, host) in (1..).step_by(3).zip(hosts) {
+        for repeat in first..first + 3 {
+            let rate = 10.0 + 0.1 * f64::from(repeat);
+            builder = builder.run_with(key(env, "resnet18", 4, repeat), rate, |record| {
+                record.provenance.host.hostname = (*host).to_owned();
+            });
+        }
+    }
+    builder
+}
+
+#[test]
+fn rows_without_a_row_on_their_machine_say_whether_another_machine_ran_both() {
+    let told = |hosts: [&[&str]; 2]| -> Vec<(String, Result<(), String>)> {
+        let builder = on_hosts(StudyBuilder::new(), "a", hosts[0]);
+        with(&on_hosts(builder, "b", hosts[1]).build(), ["a", "b"], |found| {
+            let lines = found.unwrap().lines.into_iter();
+            lines.map(|line| (line.config, line.told.map(|_| ()))).collect()
+        })
+    };
+    let line = |host: &str, told: Result<(), &str>| {
+        (format!("resnet18 fp32 bs4 on {host}"), told.map_err(str::to_owned))
+    };
+    let apart = "no machine has runs of both sides";
+    assert_eq!(
+        told([&["one", "two"], &["three"]]),
+        [line("one", Err(apart)), line("two", Err(apart)), line("three", Err(apart))]
+    );
+    assert_eq!(
+        told([&["one", "two"], &["two", "three"]]),
+        [
+            line("two", Ok(())),
+            line("one", Err("only the first side has it on this machine")),
+            line("three", Err("only the second side has it on this machine")),
+        ]
+    );
+}
+
+#[test]
+fn reasons_call_sides_that_nobody_typed_by_their_names() {
+    let study = StudyBuilder::new()
+        .runs("a", "resnet18", 4, &[10.0, 10.1, 10.2])
+        .not_run(key("b", "resnet18", 4, 1), "nobody has tried")
+        .build();
+    let judged = judge(&study);
+    let [from, to] = ["a", "b"].map(|name| Side {
+        name: format!("env={name}"),
+        rows: judged.rows.iter().filter(|row| row.config.env == name).collect(),
+    });
+    let why = |found: Result<Versus, Refused>| found.unwrap().lines.remove(0).told.unwrap_err();
+    let settings = Settings::default();
+    assert_eq!(why(versus_by_name(&from, &to, settings)), "no run counts with env=b: nobody has tried");
+    assert_eq!(why(versus(&from, &to, settings)), "no run counts on the second side: nobody has tried");
+}
+
 #[test]
 fn two_rows_of_one_machine_have_to_be_chosen_from() {
     let mut builder = StudyBuilder::new().runs("b", "resnet18", 4, &[10.0, 10.1, 10.2]);

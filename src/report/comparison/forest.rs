@@ -21,7 +21,7 @@ const STEP: f64 = 18.0;
 const GAP: f64 = 8.0;
 
 /// The most lines of a plot.
-const MOST: usize = 60;
+pub(in crate::report) const MOST: usize = 60;
 
 /// The most room for the names of configs.
 const NAMES: f64 = 165.0;

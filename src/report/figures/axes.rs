@@ -2,9 +2,9 @@
 
 use crate::analysis::Analysis;
 use crate::analysis::axes::Effect;
-use crate::analysis::table::{Keys, effect_sections, effect_table};
+use crate::analysis::table::{Keys, Table, effect_sections, effect_table};
 use crate::report::comparison::forest;
-use crate::report::figure::{Drawing, Figure};
+use crate::report::figure::{Drawing, Figure, further};
 
 pub(in crate::report) const AXES: Figure = Figure {
     name: "axes",
@@ -26,13 +26,100 @@ fn draw(analysis: &Analysis<'_>) -> Vec<Drawing> {
 
 fn of_effect(effect: &Effect) -> Vec<Drawing> {
     let Effect { axis, place, .. } = effect;
-    let of = if *place == 1 { axis.clone() } else { format!("{axis}_{place}") };
     let [from, to] = &effect.versus.names;
-    let drawing = |(svg, part): (String, usize)| Drawing {
-        of: if part == 1 { of.clone() } else { format!("{of}_part{part}") },
-        title: format!("Throughput of {to} ÷ that of {from}"),
-        svg,
-        numbers: effect_table(effect),
+    let svgs = forest::draw(&effect.versus);
+    let parts = svgs.len();
+    let drawing = |((svg, numbers), part): ((String, Table), usize)| {
+        // A second value and a second part must not be mistaken for each other.
+        let of_part = if part > 1 { format!("+part{part}") } else { String::new() };
+        let which = if parts > 1 { format!(" ({part} of {parts})") } else { String::new() };
+        Drawing {
+            of: format!("{axis}{}{of_part}", further(*place)),
+            title: format!("Throughput of {to} ÷ that of {from}{which}"),
+            svg,
+            numbers,
+        }
     };
-    forest::draw(&effect.versus).into_iter().zip(1..).map(drawing).collect()
+    svgs.into_iter().zip(tables(effect, parts)).zip(1..).map(drawing).collect()
+}
+
+/// The lines of each of the `parts` of a plot. Those without a ratio, which are drawn nowhere, are in the last one.
+fn tables(effect: &Effect, parts: usize) -> Vec<Table> {
+    let Some(last) = parts.checked_sub(1) else { return Vec::new() };
+    let Table { columns, rows } = effect_table(effect);
+    let mut tables = vec![Table { columns, rows: Vec::new() }; parts];
+    let mut drawn = 0;
+    for (line, row) in effect.versus.lines.iter().zip(rows) {
+        let is_drawn = line.told.is_ok();
+        let part = if is_drawn { last.min(drawn / forest::MOST) } else { last };
+        tables[part].rows.push(row);
+        drawn += usize::from(is_drawn);
+    }
+    tables
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::analysis::analyse;
+    use crate::analysis::fixture::{StudyBuilder, key};
+    use crate::job::{Key, ParamValue};
+
+    /// Three runs of `key` with these values of parameters.
+    fn runs(study: StudyBuilder, key: impl Fn(u32) -> Key, values: &[(&str, i64)]) -> StudyBuilder {
+        (1..=3).fold(study, |study, repeat| {
+            let mut key = key(repeat);
+            for (name, value) in values {
+                key.params.insert((*name).into(), ParamValue::Int(*value));
+            }
+            study.run_with(key, 10.0 + 0.1 * f64::from(repeat), |_| {})
+        })
+    }
+
+    #[test]
+    fn no_two_drawings_have_one_name() {
+        let mut study = StudyBuilder::new();
+        for (lr, other) in [(1, 1), (2, 1), (3, 1), (1, 2)] {
+            let key = |repeat| key("cpu", "resnet18", 4, repeat);
+            study = runs(study, key, &[("lr", lr), ("lr_2", other)]);
+        }
+        let study = study.build();
+        let drawings = draw(&analyse(&study));
+        let names: Vec<&str> = drawings.iter().map(|drawing| drawing.of.as_str()).collect();
+        assert_eq!(names, ["lr", "lr+2", "lr_2"]);
+        assert!(drawings.iter().all(|drawing| AXES.owns(&format!("{}.svg", AXES.file_name(drawing)))));
+    }
+
+    /// 61 configs with a ratio, and one that a side never ran.
+    #[test]
+    fn a_long_plot_is_divided_and_each_part_has_its_own_numbers() {
+        let mut study = StudyBuilder::new();
+        for (batch, steps) in (1..=62).flat_map(|batch| [(batch, 1), (batch, 2)]) {
+            let key = |repeat| key("cpu", "resnet18", batch, repeat);
+            if (batch, steps) == (62, 2) {
+                let mut key = key(1);
+                key.params.insert("steps".into(), ParamValue::Int(2));
+                study = study.not_run(key, "it never ran");
+            } else {
+                study = runs(study, key, &[("steps", steps)]);
+            }
+        }
+        let study = study.build();
+        let [first, second] = &draw(&analyse(&study))[..] else { panic!("two parts") };
+        assert_eq!([&first.of, &second.of], ["steps", "steps+part2"]);
+        let title = "Throughput of steps=2 ÷ that of steps=1";
+        assert_eq!(
+            [first.title.as_str(), second.title.as_str()],
+            [1, 2].map(|part| format!("{title} ({part} of 2)"))
+        );
+        for (drawing, count, drawn) in [(first, 60, 60), (second, 2, 1)] {
+            let configs: Vec<&str> = drawing.numbers.rows.iter().map(|row| row[3].as_str()).collect();
+            let is_drawn = |config: &&&str| drawing.svg.contains(&format!("<title>{config}\n"));
+            assert_eq!(
+                (configs.len(), configs.iter().filter(is_drawn).count()),
+                (count, drawn),
+                "{configs:?}"
+            );
+        }
+    }
 }

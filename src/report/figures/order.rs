@@ -24,7 +24,7 @@ out, a triangle counts although it is marked, and a wedge lies beyond the edge.
 
 Bands are blocks, runs of one repeat that were made together; the number is that of the repeat. A bar across a block is
 the median of its runs, if three or more count. The drift is a robust slope (Theil and Sen) over all runs that count,
-times their number, with its 95 % interval. That has no ends if neighbours resemble each other too much.",
+multiplied by their number. Its 95 % interval stands beside it, without ends if neighbouring runs are too alike.",
     columns: run_sections,
     keys: Keys::RUNS,
     draw,
@@ -73,7 +73,15 @@ fn draw(analysis: &Analysis<'_>) -> Vec<Drawing> {
     stretches.chunks(PLOTS).zip(1..).map(drawing).collect()
 }
 
-fn heading((sequence, runs): Stretch<'_>) -> String {
+/// The host of `sequence`, with its machine's id if `all` have several of that name.
+fn machine_text(sequence: &Sequence, all: &[Sequence]) -> String {
+    let Sequence { host, machine, .. } = sequence;
+    let is_alone = all.iter().filter(|other| other.host == *host).count() == 1;
+    let id = machine.as_ref().filter(|_| !is_alone);
+    format!("{host}{}", id.map(|id| format!(" (machine {id})")).unwrap_or_default())
+}
+
+fn heading((sequence, runs): Stretch<'_>, all: &[Sequence]) -> String {
     let (first, last) = (runs[0].place, runs[runs.len() - 1].place);
     let which = if runs.len() == sequence.runs.len() {
         format!("{last} runs")
@@ -89,12 +97,12 @@ fn heading((sequence, runs): Stretch<'_>) -> String {
         }
         None => "too few runs for a drift".to_owned(),
     };
-    format!("{}: {which}, {drift}", sequence.host)
+    format!("{}: {which}, {drift}", machine_text(sequence, all))
 }
 
 fn plot(sheet: &mut Sheet, stretch: Stretch<'_>, analysis: &Analysis<'_>) {
     let (sequence, runs) = stretch;
-    sheet.heading(&heading(stretch));
+    sheet.heading(&heading(stretch, &analysis.sequences));
     let area = sheet.plot(MARGIN + 46.0, WIDTH - MARGIN, HEIGHT);
     let [first, last] = [runs[0].place, runs[runs.len() - 1].place].map(|place| place as f64);
     let x = area.across(Kind::Linear, first - 0.5, last + 0.5);

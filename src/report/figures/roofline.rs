@@ -4,7 +4,7 @@
 //! Points with counted bytes are filled, points with modelled bytes hollow. Points with estimated bytes are not drawn:
 //! they lie on the roof by construction.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 
 use crate::analysis::Analysis;
 use crate::analysis::group::Row;
@@ -12,10 +12,11 @@ use crate::analysis::peaks::Peaks;
 use crate::analysis::roofline::{BytesSource, Point, Roofline};
 use crate::analysis::table::{Keys, point_sections, roofline_table};
 use crate::job::{ModelName, Precision};
-use crate::report::figure::{Drawing, Figure};
+use crate::report::figure::{Drawing, Figure, further};
 use crate::report::frame::Sheet;
 use crate::report::hover::{self, row_anchor, suffix};
 use crate::report::inks::{ALARM, GREY, INK, colour};
+use crate::report::lines::name;
 use crate::report::roofs::{
     Entry, FlatRoof, NUMBER, Plot, RoofAtClock, Unit, axes_text, draw_key, flat_roofs,
 };
@@ -28,7 +29,8 @@ pub(super) const ROOFLINE: Figure = Figure {
     heading: "Rooflines",
     one_per: "env and device",
     needs: "\
-It needs a throughput, a network that `orchestrate` describes, and the device's peak at the same precision.
+It needs a throughput, the device's bandwidth, and its peak at the same precision. It also needs a network that
+`orchestrate` describes, or FLOPs that the worker reports and bytes that `ncu` counted.
 The findings say what is missing.",
     explanation: "\
 Each point is a config. The horizontal axis is its arithmetic intensity, the FLOPs per byte moved. The vertical axis is
@@ -84,7 +86,7 @@ fn of_device(roofline: &Roofline<'_>, analysis: &Analysis<'_>) -> Option<Drawing
     }
     let env = &roofline.env;
     let unit = Unit::of(roofline.points.iter().map(|point| point.attainable).fold(0.0, f64::max));
-    let title = format!("Roofline, {env}: {}", roofline.peaks.device);
+    let title = format!("Roofline, {env}: {}", device_text(roofline, &analysis.rooflines));
     let mut sheet = Sheet::new(&title, &axes_text(unit));
     let flat = flat_roofs(roofline.peaks, &roofline.precisions, unit);
     let at_clock = roofs_at_clock(roofline, analysis);
@@ -95,6 +97,9 @@ fn of_device(roofline: &Roofline<'_>, analysis: &Analysis<'_>) -> Option<Drawing
         plot.roof_at_clock(&mut sheet.svg, roof, bandwidth);
     }
     let drawn = place(&points, analysis, &plot);
+    for (at, [low, high]) in drawn.iter().filter_map(|point| Some((point.at, point.ends?))) {
+        plot.labels.take_line((at.0, low), (at.0, high));
+    }
     if points.len() <= NUMBERED {
         draw_points(&mut sheet.svg, &drawn);
         let numbers: Vec<((f64, f64), String)> =
@@ -102,12 +107,11 @@ fn of_device(roofline: &Roofline<'_>, analysis: &Analysis<'_>) -> Option<Drawing
         plot.names(&mut sheet.svg, &numbers, 5.0);
         draw_key(&mut sheet, drawn.iter().map(|point| entry(point, unit)));
     } else {
-        draw_lines(&mut sheet, &mut plot, &drawn);
+        draw_lines(&mut sheet, &mut plot, &drawn, analysis);
     }
     notes(&mut sheet, roofline.peaks, &points);
-    let suffix = if roofline.part > 1 { format!("_{}", roofline.part) } else { String::new() };
     Some(Drawing {
-        of: format!("{env}{suffix}"),
+        of: format!("{env}{}", further(roofline.part)),
         title,
         svg: sheet.finish(),
         numbers: roofline_table(analysis, std::slice::from_ref(roofline)),
@@ -181,6 +185,14 @@ fn place<'r, 'a>(points: &[&'r Point], analysis: &'r Analysis<'a>, plot: &Plot) 
     drawn
 }
 
+/// The device of `roofline`, with the name of its peaks if `all` have several of that device in that env: those of two
+/// hosts with the same processor, for example.
+pub(super) fn device_text(roofline: &Roofline<'_>, all: &[Roofline<'_>]) -> String {
+    let Peaks { device, name, .. } = roofline.peaks;
+    let is_alike = |other: &&Roofline<'_>| other.env == roofline.env && other.peaks.device == *device;
+    if all.iter().filter(is_alike).count() > 1 { format!("{device} ({name})") } else { device.clone() }
+}
+
 /// What a browser shows of a point.
 pub(super) fn hover_text(point: &Point, row: &Row<'_>) -> String {
     let above = if point.is_above_roof() { "\nabove its roof!" } else { "" };
@@ -202,20 +214,35 @@ fn draw_points(svg: &mut Svg, drawn: &[Drawn<'_, '_>]) {
     }
 }
 
-/// Joins points that differ in the batch alone, and writes the name of each line beside its largest batch.
-fn draw_lines(sheet: &mut Sheet, plot: &mut Plot, drawn: &[Drawn<'_, '_>]) {
-    let mut lines: Vec<(String, Vec<&Drawn<'_, '_>>)> = Vec::new();
-    for point in drawn {
-        let row = point.row;
-        let bytes = if point.look.is_filled { "" } else { " hollow" };
-        let name = format!("{} {}{}{bytes}", row.config.model, row.config.precision, suffix(row));
-        match lines.iter_mut().find(|(known, _)| *known == name) {
-            Some((_, members)) => members.push(point),
-            None => lines.push((name, vec![point])),
-        }
+/// The points of each line with counted bytes, and those with modelled ones, by batch.
+fn joined<'d, 'r, 'a>(
+    drawn: &'d [Drawn<'r, 'a>],
+    analysis: &Analysis<'_>,
+) -> Vec<(String, Vec<&'d Drawn<'r, 'a>>)> {
+    let mut of_row = vec![0; analysis.rows.len()];
+    for (number, line) in analysis.lines.iter().enumerate() {
+        line.rows.iter().for_each(|row| of_row[*row] = number);
     }
-    for (_, members) in &mut lines {
+    let mut places: HashMap<(usize, bool), usize> = HashMap::new();
+    let mut found: Vec<(String, Vec<&Drawn<'r, 'a>>)> = Vec::new();
+    for point in drawn {
+        let line = of_row[point.point.row];
+        let place = *places.entry((line, point.look.is_filled)).or_insert_with(|| {
+            found.push((name(&analysis.lines[line], analysis), Vec::new()));
+            found.len() - 1
+        });
+        found[place].1.push(point);
+    }
+    for (_, members) in &mut found {
         members.sort_by_key(|point| point.row.config.batch);
+    }
+    found
+}
+
+/// Joins points that differ in the batch alone, and writes the name of each line beside its largest batch.
+fn draw_lines(sheet: &mut Sheet, plot: &mut Plot, drawn: &[Drawn<'_, '_>], analysis: &Analysis<'_>) {
+    let lines = joined(drawn, analysis);
+    for (_, members) in &lines {
         let places: Vec<(f64, f64)> = members.iter().map(|point| point.at).collect();
         sheet.svg.polyline(&places, Stroke::solid(members[0].look.colour, 1.0));
     }
@@ -225,20 +252,32 @@ fn draw_lines(sheet: &mut Sheet, plot: &mut Plot, drawn: &[Drawn<'_, '_>]) {
     }
     let mut nameless = Vec::new();
     for (name, members) in &lines {
-        let name = name.trim_end_matches(" hollow");
         let ends = [members.len() - 1, 0].map(|index| members[index].at);
         let written =
             ends.into_iter().any(|at| plot.labels.write(&mut sheet.svg, at, 5.0, (name, NUMBER, INK)));
         if !written {
-            nameless.push(name);
+            nameless.push(name.as_str());
         }
     }
     let models: Vec<(Look<'_>, String)> = legend(drawn);
     sheet.legend(&models.iter().map(|(look, name)| (*look, name.as_str())).collect::<Vec<_>>());
     sheet.paragraph(GREY, "Lines join batches; a name stands beside the largest one or the least one.");
-    if !nameless.is_empty() {
-        sheet.paragraph(GREY, &format!("No room was left for the names of {}.", nameless.join(", ")));
+    if let Some(sentence) = without_room(&nameless) {
+        sheet.paragraph(GREY, &sentence);
     }
+}
+
+/// The most names in a sentence. A longer list would be longer than the figure.
+const MOST_NAMES: usize = 6;
+
+/// Which names found no room.
+fn without_room(names: &[&str]) -> Option<String> {
+    let (listed, others) = names.split_at(names.len().min(MOST_NAMES));
+    let listed = (!listed.is_empty()).then(|| listed.join(", "))?;
+    Some(match others.len() {
+        0 => format!("No room was left for the names of {listed}."),
+        more => format!("No room was left for the names of {listed} and {more} more; the CSV file has them."),
+    })
 }
 
 /// The marker of each network, filled.
@@ -309,5 +348,17 @@ mod tests {
         assert_eq!(explained(&[&modelled, &modelled]), "Hollow");
         assert_eq!(explained(&[&counted]), "Filled");
         assert_eq!(explained(&[&modelled, &counted]), "Filled Hollow");
+    }
+
+    #[test]
+    fn names_without_room_are_listed_as_long_as_they_are_few() {
+        let names: Vec<String> = (1..=8).map(|number| format!("n{number}")).collect();
+        let told =
+            |count: usize| without_room(&names.iter().take(count).map(String::as_str).collect::<Vec<_>>());
+        assert_eq!(told(0), None);
+        assert_eq!(told(2).unwrap(), "No room was left for the names of n1, n2.");
+        let all =
+            "No room was left for the names of n1, n2, n3, n4, n5, n6 and 2 more; the CSV file has them.";
+        assert_eq!(told(8).unwrap(), all);
     }
 }

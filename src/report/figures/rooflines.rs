@@ -5,7 +5,7 @@ use crate::analysis::peaks::{Peaks, Range};
 use crate::analysis::roofline::{BytesSource, Point, Roofline};
 use crate::analysis::table::{Keys, point_sections, roofline_table};
 use crate::report::figure::{Drawing, Figure};
-use crate::report::figures::roofline::{fillings, hover_text, shown};
+use crate::report::figures::roofline::{device_text, fillings, hover_text, shown};
 use crate::report::frame::Sheet;
 use crate::report::hover::row_anchor;
 use crate::report::inks::{GREY, colour};
@@ -28,7 +28,10 @@ of each env says which config is which.",
 
 /// An env with its roofs and points.
 struct Member<'r> {
-    env: String,
+    /// The env, with the number of the roofline if the env has several.
+    name: String,
+    /// The device.
+    device: String,
     peaks: &'r Peaks,
     bandwidth: Range,
     /// The highest flat roof, in FLOP/s.
@@ -36,13 +39,16 @@ struct Member<'r> {
     points: Vec<&'r Point>,
 }
 
-fn member<'r>(roofline: &'r Roofline<'_>) -> Option<Member<'r>> {
+fn member<'r>(roofline: &'r Roofline<'_>, all: &[Roofline<'_>]) -> Option<Member<'r>> {
     let points = shown(roofline);
     let flat = roofline.precisions.iter().filter_map(|precision| roofline.peaks.ceiling(*precision));
     let flat = flat.map(|ceiling| ceiling.flops_per_s.high).fold(0.0, f64::max);
-    let env = roofline.env.to_string();
+    let env = &roofline.env;
+    let is_alone = all.iter().filter(|other| other.env == *env).count() == 1;
+    let name = if is_alone { env.to_string() } else { format!("{env} ({})", roofline.part) };
     (!points.is_empty() && flat > 0.0).then_some(Member {
-        env,
+        name,
+        device: device_text(roofline, all),
         peaks: roofline.peaks,
         bandwidth: roofline.peaks.bandwidth?,
         flat,
@@ -51,7 +57,8 @@ fn member<'r>(roofline: &'r Roofline<'_>) -> Option<Member<'r>> {
 }
 
 fn draw(analysis: &Analysis<'_>) -> Vec<Drawing> {
-    let members: Vec<Member<'_>> = analysis.rooflines.iter().filter_map(member).collect();
+    let members: Vec<Member<'_>> =
+        analysis.rooflines.iter().filter_map(|it| member(it, &analysis.rooflines)).collect();
     if members.iter().all(|member| member.peaks.name == members[0].peaks.name) {
         return Vec::new();
     }
@@ -82,7 +89,7 @@ fn of_members(title: &str, members: &[Member<'_>], analysis: &Analysis<'_>) -> S
         }
     }
     let names: Vec<String> =
-        members.iter().map(|member| format!("{}: {}", member.env, member.peaks.device)).collect();
+        members.iter().map(|member| format!("{}: {}", member.name, member.device)).collect();
     let entries = names.iter().enumerate().map(|(index, name)| (look(index, false), name.as_str()));
     sheet.legend(&entries.collect::<Vec<_>>());
     sheet.paragraph(GREY, &fillings(&points().copied().collect::<Vec<_>>()).join(" "));
@@ -107,8 +114,8 @@ fn draw_roof(svg: &mut Svg, plot: &mut Plot, member: &Member<'_>, index: usize) 
     plot.labels.take_line(knee, end);
     let right = plot.area.right - 6.0;
     for at in [knee.1 - 7.0, knee.1 + 15.0] {
-        if plot.labels.take_text((right, at), NUMBER, Anchor::End, &member.env) {
-            return svg.text((right, at), NUMBER, Anchor::End, GREY, &member.env);
+        if plot.labels.take_text((right, at), NUMBER, Anchor::End, &member.name) {
+            return svg.text((right, at), NUMBER, Anchor::End, GREY, &member.name);
         }
     }
 }

@@ -5,10 +5,11 @@ use crate::analysis::scaling::{Curve, Step};
 use crate::analysis::table::{Keys, curve_sections, curve_table};
 use crate::report::figure::{Drawing, Figure};
 use crate::report::frame::{self, Area, MARGIN, SMALL, Sheet, WIDTH};
-use crate::report::hover::{self, row_anchor, suffix};
+use crate::report::hover::{self, row_anchor};
 use crate::report::inks::{GREY, colour};
 use crate::report::labels::{height_for, spread};
 use crate::report::letters::{cut_within, text_width};
+use crate::report::lines;
 use crate::report::scale::{Kind, Scale};
 use crate::report::svg::{Anchor, Look, Stroke, Svg, ink_text, shape};
 use crate::text::{decimals, significant};
@@ -25,7 +26,10 @@ batches. On the line of 100 %, twice the batch takes no more time, so the device
 
 A filled marker is the knee: the least batch after which every step adds less than 10 % per doubling of the batch.
 More batch than that brings little. A line without a filled marker still grows by 10 % or more at its end. Medians
-decide, so with few runs that scatter, the knee can be off by a batch.",
+decide, so with few runs that scatter, the knee can be off by a batch.
+
+Lines of an env that begin at different batches are in different plots, because each gain is relative to the batch
+at which its line begins.",
     columns: curve_sections,
     keys: Keys::OF_ROWS,
     draw,
@@ -45,23 +49,49 @@ const NAMES: f64 = 160.0;
 /// The efficiencies that have a line.
 const EFFICIENCIES: [f64; 4] = [1.0, 0.5, 0.25, 0.125];
 
-/// The curves of a plot, all of one env.
-type Panel<'r> = (&'r str, Vec<&'r Curve>);
+/// An env, a batch, and the curves of that env that begin at that batch.
+type Group<'r> = (&'r str, u32, Vec<&'r Curve>);
 
-fn draw(analysis: &Analysis<'_>) -> Vec<Drawing> {
-    let mut panels: Vec<Panel<'_>> = Vec::new();
+/// What a plot shows.
+struct Panel<'r> {
+    heading: String,
+    /// The batch at which all of its curves begin.
+    first: u32,
+    curves: Vec<&'r Curve>,
+}
+
+/// The plots, env by env. A gain is relative to the least batch of its curve, so the lines of equal efficiency fit only
+/// curves that begin at the same batch.
+fn panels<'r>(analysis: &'r Analysis<'_>) -> Vec<Panel<'r>> {
+    let mut groups: Vec<Group<'r>> = Vec::new();
     for curve in &analysis.curves {
-        let env = analysis.rows[curve.steps[0].row].config.env.as_str();
-        match panels.last_mut().filter(|(of, curves)| *of == env && curves.len() < MOST) {
-            Some((_, curves)) => curves.push(curve),
-            None => panels.push((env, vec![curve])),
+        let config = &analysis.rows[curve.steps[0].row].config;
+        let (env, batch) = (config.env.as_str(), config.batch);
+        match groups.iter_mut().find(|(of, first, _)| *of == env && *first == batch) {
+            Some((_, _, curves)) => curves.push(curve),
+            None => groups.push((env, batch, vec![curve])),
         }
     }
+    let mut panels = Vec::new();
+    for (env, first, curves) in &groups {
+        let others_differ = groups.iter().any(|(of, batch, _)| of == env && batch != first);
+        let heading = if others_differ { format!("{env}, from batch {first}") } else { (*env).to_owned() };
+        panels.extend(curves.chunks(MOST).map(|chunk| Panel {
+            heading: heading.clone(),
+            first: *first,
+            curves: chunk.to_vec(),
+        }));
+    }
+    panels
+}
+
+fn draw(analysis: &Analysis<'_>) -> Vec<Drawing> {
+    let panels = panels(analysis);
     let all = panels.len().div_ceil(PLOTS);
     let drawing = |(chunk, number): (&[Panel<'_>], usize)| {
         let part = if all > 1 { format!(" ({number} of {all})") } else { String::new() };
         let title = format!("Batch scaling{part}");
-        let curves: Vec<&Curve> = chunk.iter().flat_map(|(_, curves)| curves).copied().collect();
+        let curves: Vec<&Curve> = chunk.iter().flat_map(|panel| &panel.curves).copied().collect();
         let svg = of_panels(&title, chunk, analysis);
         Drawing { of: number.to_string(), title, svg, numbers: curve_table(&curves, analysis) }
     };
@@ -71,9 +101,9 @@ fn draw(analysis: &Analysis<'_>) -> Vec<Drawing> {
 fn of_panels(title: &str, panels: &[Panel<'_>], analysis: &Analysis<'_>) -> String {
     let axes = "throughput ÷ that of the least batch, over batch size (log scales)";
     let mut sheet = Sheet::new(title, axes);
-    for (env, curves) in panels {
-        sheet.heading(env);
-        plot(&mut sheet, curves, analysis);
+    for panel in panels {
+        sheet.heading(&panel.heading);
+        plot(&mut sheet, panel, analysis);
     }
     sheet.paragraph(
         GREY,
@@ -83,13 +113,13 @@ fn of_panels(title: &str, panels: &[Panel<'_>], analysis: &Analysis<'_>) -> Stri
 }
 
 fn name(curve: &Curve, analysis: &Analysis<'_>) -> String {
-    let row = &analysis.rows[curve.steps[0].row];
     let knee = curve.knee_row().map(|knee| format!(", knee {}", analysis.rows[knee].config.batch));
-    let (model, precision) = (&row.config.model, row.config.precision);
-    format!("{model} {precision}{}{}", suffix(row), knee.unwrap_or(", no knee".to_owned()))
+    let line = lines::name(&analysis.lines[curve.line], analysis);
+    format!("{line}{}", knee.unwrap_or(", no knee".to_owned()))
 }
 
-fn plot(sheet: &mut Sheet, curves: &[&Curve], analysis: &Analysis<'_>) {
+fn plot(sheet: &mut Sheet, panel: &Panel<'_>, analysis: &Analysis<'_>) {
+    let curves = &panel.curves;
     let names: Vec<String> = curves.iter().map(|curve| name(curve, analysis)).collect();
     let room = names.iter().map(|name| text_width(name, SMALL)).fold(0.0, f64::max).min(NAMES);
     let batch = |step: &Step| analysis.rows[step.row].config.batch;
@@ -107,8 +137,7 @@ fn plot(sheet: &mut Sheet, curves: &[&Curve], analysis: &Analysis<'_>) {
     let (x, ticks) = frame::batch_axis(&area, &batches);
     frame::value_axis(&mut sheet.svg, &area, &y);
     frame::axis_below(&mut sheet.svg, &area, &ticks);
-    let first = batches.iter().copied().min().map_or(1.0, f64::from);
-    equal_efficiency(&mut sheet.svg, &area, first, &x, &y);
+    equal_efficiency(&mut sheet.svg, &area, f64::from(panel.first), &x, &y);
     for (index, curve) in curves.iter().enumerate() {
         draw_curve(&mut sheet.svg, curve, index, analysis, &x, &y);
     }
@@ -165,5 +194,82 @@ fn draw_curve(svg: &mut Svg, curve: &Curve, index: usize, analysis: &Analysis<'_
         );
         let anchor = row_anchor(&analysis.rows[step.row]);
         svg.linked_marker(at(step), look(index, curve.knee == Some(place)), &text, &anchor);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::analysis::analyse;
+    use crate::analysis::fixture::StudyBuilder;
+
+    /// A plot: its heading, the batch at which its curves begin, and their networks.
+    type Told = (String, u32, Vec<String>);
+
+    /// Twice the batch trains twice as fast.
+    fn perfect(study: StudyBuilder, env: &str, model: &str, batches: &[u32]) -> StudyBuilder {
+        batches.iter().fold(study, |study, batch| study.runs(env, model, *batch, &[f64::from(*batch)]))
+    }
+
+    /// Perfect scaling from batch 32 on lay on the line of 50 % beside a curve that began at 16.
+    #[test]
+    fn the_curves_of_a_plot_begin_at_the_same_batch() {
+        let study = perfect(StudyBuilder::new(), "cpu", "alexnet", &[32, 64]);
+        let study = perfect(study, "cpu", "resnet18", &[16, 32]);
+        let study = perfect(study, "cpu", "vgg16", &[32, 64]);
+        let study = perfect(study, "gpu", "resnet18", &[16, 32]).build();
+        let analysis = analyse(&study);
+        let model = |curve: &&Curve| analysis.rows[curve.steps[0].row].config.model.to_string();
+        let told: Vec<Told> = panels(&analysis)
+            .into_iter()
+            .map(|panel| (panel.heading, panel.first, panel.curves.iter().map(model).collect()))
+            .collect();
+        let panel = |heading: &str, first: u32, models: &[&str]| -> Told {
+            (heading.to_owned(), first, models.iter().map(|model| (*model).to_owned()).collect())
+        };
+        let expected = [
+            panel("cpu, from batch 32", 32, &["alexnet", "vgg16"]),
+            panel("cpu, from batch 16", 16, &["resnet18"]),
+            panel("gpu", 16, &["resnet18"]),
+        ];
+        assert_eq!(told, expected);
+        let drawings = draw(&analysis);
+        let [drawing] = &drawings[..] else { panic!("{} drawings", drawings.len()) };
+        for heading in ["cpu, from batch 32", "cpu, from batch 16", "gpu"] {
+            assert!(drawing.svg.contains(&format!(">{heading}</text>")), "{heading}");
+        }
+        assert_eq!(drawing.numbers.rows.len(), 8);
+    }
+
+    /// In a plot of perfect scaling alone, the curve lies on the line of 100 %, wherever it begins.
+    #[test]
+    fn perfect_scaling_lies_on_the_line_of_100_percent() {
+        let study = perfect(StudyBuilder::new(), "cpu", "resnet18", &[16, 32]);
+        let study = perfect(study, "cpu", "vgg16", &[32, 64]).build();
+        let drawings = draw(&analyse(&study));
+        let lines = || drawings[0].svg.lines();
+        let curves: Vec<&str> = lines().filter(|line| line.starts_with("<polyline")).collect();
+        let dotted: Vec<&str> = lines().filter(|line| line.contains("stroke-dasharray=\"1 3\"")).collect();
+        // The first of the dotted lines of each plot is that of 100 %.
+        let per_plot = dotted.len() / curves.len();
+        assert_eq!((curves.len(), dotted.len()), (2, 2 * per_plot));
+        for (curve, line) in curves.iter().zip(dotted.iter().step_by(per_plot)) {
+            let [x1, y1, x2, y2] = ["x1", "y1", "x2", "y2"].map(|name| number_of(line, name));
+            for point in attribute(curve, "points").split(' ') {
+                let (x, y) = point.split_once(',').unwrap();
+                let (x, y): (f64, f64) = (x.parse().unwrap(), y.parse().unwrap());
+                let on_line = y1 + (y2 - y1) * (x - x1) / (x2 - x1);
+                assert!((y - on_line).abs() < 0.1, "{curve} and {line}");
+            }
+        }
+    }
+
+    fn attribute<'s>(element: &'s str, name: &str) -> &'s str {
+        let (_, rest) = element.split_once(&format!(" {name}=\"")).unwrap();
+        rest.split('"').next().unwrap()
+    }
+
+    fn number_of(element: &str, name: &str) -> f64 {
+        attribute(element, name).parse().unwrap()
     }
 }

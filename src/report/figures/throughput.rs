@@ -8,7 +8,7 @@ use crate::analysis::group::{Row, unit};
 use crate::analysis::table::{Keys, run_sections, runs_table};
 use crate::analysis::{Analysis, Run};
 use crate::job::Precision;
-use crate::report::figure::{Drawing, Figure};
+use crate::report::figure::{Drawing, Figure, further};
 use crate::report::frame::{self, Area, MARGIN, SMALL, Sheet, WIDTH};
 use crate::report::hover::{self, row_anchor, run_anchor};
 use crate::report::inks::{GREY, colour};
@@ -65,7 +65,7 @@ fn of_env(env: &str, analysis: &Analysis<'_>) -> Vec<Drawing> {
     let last = panels.len().div_ceil(PLOTS);
     let chunks = panels.chunks(PLOTS).zip(1..);
     let drawing = |(chunk, number): (&[(String, Vec<Line<'_, '_>>)], usize)| {
-        let place = if number == 1 { String::new() } else { format!("_{number}") };
+        let place = further(number);
         let title = format!("Training throughput by batch size, {env}{}", of_several(number, last));
         let shown = || chunk.iter().flat_map(|(_, lines)| lines);
         let rows: Vec<&Row<'_>> = shown().flat_map(|line| &line.rows).map(|(_, row)| *row).collect();

@@ -1,12 +1,12 @@
 //! What the matrix asks for: the jobs of each env.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use serde::Serialize;
 
 use super::facts::{Fact, fact};
 use crate::analysis::Analysis;
-use crate::job::{Key, WorkerTemplate};
+use crate::job::{ConfigOf, Key, WorkerTemplate};
 use crate::text::first_few;
 
 /// The timing jobs of an env.
@@ -46,9 +46,9 @@ fn design_row(env: &str, keys: &[&Key]) -> DesignRow {
         first_few(&seen)
     };
     let batches: BTreeSet<u32> = keys.iter().map(|key| key.batch).collect();
-    let mut repeats: BTreeMap<_, usize> = BTreeMap::new();
+    let mut repeats: HashMap<ConfigOf<'_>, usize> = HashMap::new();
     for key in keys {
-        *repeats.entry(key.config_id()).or_default() += 1;
+        *repeats.entry(ConfigOf::new(key)).or_default() += 1;
     }
     let (least, most) = (repeats.values().min(), repeats.values().max());
     DesignRow {
@@ -82,5 +82,25 @@ fn worker_text(worker: &WorkerTemplate) -> String {
     match worker {
         WorkerTemplate::Shipped => "the shipped one".to_owned(),
         WorkerTemplate::Command(argv) => argv.join(" "),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::analysis::analyse;
+    use crate::analysis::fixture::StudyBuilder;
+
+    #[test]
+    fn the_configs_of_an_env_and_their_repeats_are_counted() {
+        let study = StudyBuilder::new()
+            .runs("cpu", "resnet18", 4, &[8.0, 8.1, 8.2])
+            .runs("cpu", "resnet18", 16, &[10.0])
+            .runs("other", "resnet18", 16, &[10.0, 10.1])
+            .build();
+        let rows = design(&analyse(&study));
+        let counted =
+            |row: &DesignRow| format!("{}: {} × {} = {}", row.env, row.configs, row.repeats, row.jobs);
+        assert_eq!(rows.iter().map(counted).collect::<Vec<_>>(), ["cpu: 2 × 1 to 3 = 4", "other: 1 × 2 = 2"]);
     }
 }

@@ -1,14 +1,14 @@
 //! The throughputs at a glance: a line per network and settings, a column per batch.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
 
 use serde::Serialize;
 
 use crate::analysis::Analysis;
 use crate::analysis::bound::{Bound, Class};
 use crate::analysis::group::Row;
+use crate::analysis::line;
 use crate::analysis::printed::{TOO_FEW, Throughput};
-use crate::job::ConfigOf;
 use crate::report::hover::row_anchor;
 
 /// The most batches of one table: more would not fit on a screen.
@@ -28,7 +28,7 @@ struct Line {
     env: String,
     model: String,
     precision: String,
-    /// The parameters that vary, and the number of the row if its config has several; can be empty.
+    /// The parameters that vary, and what tells the line from others of the same settings; can be empty.
     settings: String,
     /// One per batch; `None` if the matrix has no such config.
     cells: Vec<Option<Cell>>,
@@ -43,7 +43,8 @@ struct Cell {
     anchor: String,
     /// The median throughput; empty if there is none.
     median: String,
-    /// The interval, or how many runs there are, or `no result`.
+    /// The interval, or how many runs there are, or `no result`, or `no run here` if only other lines of the same
+    /// settings have this batch.
     scatter: String,
     /// Whether the row or one of its runs has a mark.
     is_marked: bool,
@@ -57,39 +58,39 @@ pub(super) fn glances(analysis: &Analysis<'_>) -> Vec<Glance> {
 }
 
 fn glance(batches: &[u32], analysis: &Analysis<'_>) -> Glance {
-    let mut places: HashMap<(ConfigOf<'_>, usize), usize> = HashMap::new();
-    let mut lines: Vec<(Line, BTreeSet<String>)> = Vec::new();
-    let mut has_limits = false;
-    for (row, class) in analysis.rows.iter().zip(&analysis.classes) {
-        let Some(column) = batches.iter().position(|batch| *batch == row.config.batch) else { continue };
-        let of = (ConfigOf::of_any_batch(&row.config), row.part.0);
-        let place = *places.entry(of).or_insert_with(|| {
-            lines.push((line(row, batches.len()), BTreeSet::new()));
-            lines.len() - 1
-        });
-        lines[place].0.cells[column] = Some(cell(row));
-        has_limits |= class.bound() != Bound::Unknown;
-        lines[place].1.extend(limit(row, class));
-    }
-    let finish = |(line, limits): (Line, BTreeSet<String>)| Line {
-        limits: limits.into_iter().collect::<Vec<_>>().join(", "),
-        ..line
-    };
-    Glance { batches: batches.to_vec(), lines: lines.into_iter().map(finish).collect(), has_limits }
+    let is_shown = |row: &usize| batches.contains(&analysis.rows[*row].config.batch);
+    let rows = || analysis.lines.iter().flat_map(|line| &line.rows).filter(|row| is_shown(row));
+    let has_limits = rows().any(|row| analysis.classes[*row].bound() != Bound::Unknown);
+    let shown = analysis.lines.iter().filter(|line| line.rows.iter().any(is_shown));
+    let lines = shown.map(|of| line(of, batches, analysis)).collect();
+    Glance { batches: batches.to_vec(), lines, has_limits }
 }
 
-fn line(row: &Row<'_>, batches: usize) -> Line {
-    let part = match row.part {
-        (_, 1) => String::new(),
-        (part, of) => format!(" ({part} of {of})"),
+fn line(of: &line::Line, batches: &[u32], analysis: &Analysis<'_>) -> Line {
+    let first = &analysis.rows[of.rows[0]];
+    let row = |batch: u32| of.rows.iter().copied().find(|row| analysis.rows[*row].config.batch == batch);
+    let cell = |batch: &u32| match row(*batch) {
+        Some(row) => Some(cell(&analysis.rows[row])),
+        None => of.elsewhere.contains(batch).then(Cell::elsewhere),
     };
+    let limits = batches.iter().filter_map(|batch| row(*batch));
+    let limits: BTreeSet<String> =
+        limits.filter_map(|row| limit(&analysis.rows[row], &analysis.classes[row])).collect();
     Line {
-        env: row.config.env.to_string(),
-        model: row.config.model.to_string(),
-        precision: row.config.precision.to_string(),
-        settings: format!("{}{part}", row.distinction).trim_start().to_owned(),
-        cells: vec![None; batches],
-        limits: String::new(),
+        env: first.config.env.to_string(),
+        model: first.config.model.to_string(),
+        precision: first.config.precision.to_string(),
+        settings: format!("{}{}", first.distinction, of.apart).trim_start().to_owned(),
+        cells: batches.iter().map(cell).collect(),
+        limits: limits.into_iter().collect::<Vec<_>>().join(", "),
+    }
+}
+
+impl Cell {
+    /// Of a line that lacks this batch, which other lines of the same settings have.
+    fn elsewhere() -> Cell {
+        let scatter = "no run here".to_owned();
+        Cell { anchor: String::new(), median: String::new(), scatter, is_marked: false }
     }
 }
 

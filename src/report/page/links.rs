@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use crate::job::{Job, JobId};
+use crate::report::url::encoded;
 
 /// Where the files of jobs are, relative to the page.
 #[derive(Clone, Debug, Default)]
@@ -28,17 +29,6 @@ impl RunLinks {
     pub(super) fn of(&self, job: &Job) -> Option<String> {
         self.directories.get(&job.id()).cloned()
     }
-}
-
-/// `name` as a part of a URL's path.
-fn encoded(name: &str) -> String {
-    let letter = |byte: u8| match byte {
-        b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' | b'=' => {
-            char::from(byte).to_string()
-        }
-        other => format!("%{other:02X}"),
-    };
-    name.bytes().map(letter).collect()
 }
 
 #[cfg(test)]

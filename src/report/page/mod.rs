@@ -27,7 +27,8 @@ use self::glance::{Glance, glances};
 use self::price::{PriceRow, prices};
 use self::profiles::{Profiles, profiles};
 use self::results::{
-    FailureRow, LeftOut, MetricRow, ResultRow, failure, left_out, metrics, not_run, results,
+    AlteredRow, FailureRow, LeftOut, MetricRow, ResultRow, altered, failure, left_out, metrics, not_run,
+    results,
 };
 use super::figure::{Drawing, Drawn};
 use super::figures::AXES;
@@ -83,6 +84,8 @@ pub(super) struct Page {
     audit: Option<Audit>,
     failures: Vec<FailureRow>,
     not_run: Vec<Fact>,
+    /// Jobs that have a record, but no result since a file of theirs was changed.
+    altered: Vec<AlteredRow>,
     /// All findings.
     findings: Vec<String>,
     /// Those that say what was found.
@@ -169,16 +172,20 @@ fn write_value(out: &mut Output<'_>, state: &mut State<'_, '_>, value: &Value) -
     }
 }
 
-/// Collects what the pages say about `analysis`.
-pub(super) fn page(study: &Study, analysis: &Analysis<'_>, figures: &[Drawn], links: &RunLinks) -> Page {
+/// Collects what the pages say about `analysis`, with the `commands` that make it again.
+pub(super) fn page(
+    study: &Study,
+    analysis: &Analysis<'_>,
+    figures: &[Drawn],
+    links: &RunLinks,
+    commands: &[String],
+) -> Page {
     let records: Vec<&Record> = analysis.runs.iter().filter_map(|run| run.cell.record()).collect();
-    let name = &study.matrix.name;
     let mut sections = figure_sections(figures);
     let of_axes = sections.iter().position(|section| section.heading == AXES.heading);
     let axes_figure = of_axes.map(|place| sections.remove(place));
-    let include_marked = if study.include_marked { " --include-marked" } else { "" };
     Page {
-        matrix: name.to_string(),
+        matrix: study.matrix.name.to_string(),
         description: study.description.clone(),
         brief: analysis.brief.iter().map(brief_line).collect(),
         glances: glances(analysis),
@@ -198,6 +205,7 @@ pub(super) fn page(study: &Study, analysis: &Analysis<'_>, figures: &[Drawn], li
         audit: exclusion_audit(analysis),
         failures: analysis.runs.iter().filter_map(|run| failure(run, links)).collect(),
         not_run: not_run(analysis),
+        altered: analysis.runs.iter().filter_map(|run| altered(run, links)).collect(),
         findings: findings(analysis, |_| true),
         observations: findings(analysis, |kind| !kind.is_limitation()),
         limitations: findings(analysis, FindingKind::is_limitation),
@@ -208,10 +216,7 @@ pub(super) fn page(study: &Study, analysis: &Analysis<'_>, figures: &[Drawn], li
         complexity: complexity(analysis),
         profiles: profiles(analysis),
         provenance: provenance(study, &records),
-        commands: vec![
-            format!("orchestrate run {}", clean_text(&study.matrix.path)),
-            format!("orchestrate report {name}{include_marked}"),
-        ],
+        commands: commands.iter().map(|command| clean_text(command).into_owned()).collect(),
         csv_files: CSV_FILES.iter().map(|file| fact(file.name, file.line)).collect(),
     }
 }

@@ -11,7 +11,7 @@ use crate::analysis::own::{Metric, Summary};
 use crate::analysis::peaks::Range;
 use crate::analysis::printed::Throughput;
 use crate::analysis::table::NOT_KNOWN;
-use crate::analysis::{Analysis, Run};
+use crate::analysis::{Analysis, NoRecord, Run};
 use crate::job::distinction;
 use crate::report::hover::{row_anchor, run_anchor};
 use crate::text::significant;
@@ -92,6 +92,15 @@ pub(super) struct FailureRow {
     outcome: String,
     reason: String,
     attempts: u32,
+}
+
+#[derive(Debug, Serialize)]
+pub(super) struct AlteredRow {
+    job: String,
+    /// Where its files are, if the page can link them.
+    files: Option<String>,
+    /// Which file was changed.
+    what: String,
 }
 
 /// One line per row.
@@ -216,12 +225,19 @@ pub(super) fn failure(run: &Run<'_>, links: &RunLinks) -> Option<FailureRow> {
     })
 }
 
-/// The number of jobs without a record, by env and reason.
+/// A job that is done but has no result, because a file was changed after its record was written.
+pub(super) fn altered(run: &Run<'_>, links: &RunLinks) -> Option<AlteredRow> {
+    let Err(NoRecord { reason, is_altered: true }) = &run.cell.record else { return None };
+    let job = &run.cell.job;
+    Some(AlteredRow { files: links.of(job), job: job.dir_name(), what: reason.clone() })
+}
+
+/// The number of jobs that a run would still do, by env and reason.
 pub(super) fn not_run(analysis: &Analysis<'_>) -> Vec<Fact> {
-    let mut found: BTreeMap<(&str, String), usize> = BTreeMap::new();
-    for run in analysis.runs.iter().filter(|run| run.cell.record().is_none()) {
-        let reason = run.cell.reason().unwrap_or_default();
-        *found.entry((&run.cell.job.key().env, reason)).or_default() += 1;
+    let mut found: BTreeMap<(&str, &str), usize> = BTreeMap::new();
+    for run in &analysis.runs {
+        let Err(NoRecord { reason, is_altered: false }) = &run.cell.record else { continue };
+        *found.entry((run.cell.job.key().env.as_str(), reason.as_str())).or_default() += 1;
     }
     found.into_iter().map(|((env, reason), n)| fact(env, format!("{n} × {reason}"))).collect()
 }

@@ -52,10 +52,18 @@ def effects(study):
     for axis in ["env", "precision", *study.varying]:
         values = list(dict.fromkeys(v for v in (value(axis, row.key) for row in study.rows) if v is not None))
         if len(values) > 1:
-            default = word(DEFAULTS[axis]) if axis in DEFAULTS else None
-            reference = values.pop(values.index(default) if default in values else 0)
-            found += [effect for other in values if (effect := Effect.of(study, axis, reference, other))]
+            compared = reference(axis, values, study)
+            others = [other for other in values if other != compared]
+            found += [effect for other in others if (effect := Effect.of(study, axis, compared, other))]
     return found
+
+
+def reference(axis, values, study):
+    """The default, or the first value, of those that have a result; of all values, if none has one."""
+    measured = {value(axis, row.key) for row in study.rows if row.rates}
+    candidates = [it for it in values if it in measured] or values
+    default = word(DEFAULTS[axis]) if axis in DEFAULTS else None
+    return default if default in candidates else candidates[0]
 
 
 def value(axis, key):
@@ -86,6 +94,7 @@ class Effect:
 
     def __init__(self, axis, reference, other, sides):
         self.axis, self.reference, self.value = axis, reference, other
+        self.sides = [f"{axis}={it}" for it in (reference, other)]
         self._terms(sides)
         self.pairs, self.apart = [], []
         self._meet(sides)
@@ -139,29 +148,23 @@ class Effect:
                 self._several(name, counting)
 
     def _several(self, name, counting):
-        """A config with several rows: those of one machine meet."""
+        """A config with several rows: those of one machine meet. None of them do here."""
         for place, side in enumerate(counting):
             hosts = [row.host for row in side]
             if len(set(hosts)) < len(hosts) and set(hosts) & {row.host for row in counting[1 - place]}:
                 raise Unknown(f"{name}: several rows of one machine")
-        for row in counting[0]:
-            self._alone(name, row, counting[1], "only the first side has it")
-        for row in counting[1]:
-            self._alone(name, row, counting[0], "only the second side has it")
+        for side, others in (counting, counting[::-1]):
+            for row in side:
+                if row.host in [other.host for other in others]:
+                    raise Unknown(f"{name}: several rows meet on one machine")
+                self.apart.append((f"{name} on {row.host}", "no machine has runs of both"))
 
-    def _alone(self, name, row, others, reason):
-        if row.host in [other.host for other in others]:
-            raise Unknown(f"{name}: several rows meet on one machine")
-        self.apart.append((f"{name} on {row.host}", reason))
-
-    @staticmethod
-    def _why_apart(rows):
+    def _why_apart(self, rows):
         for side, own in enumerate(rows):
-            words = ["the first side", "the second side"]
             if not own:
-                return f"only {words[1 - side]} has it"
+                return f"only {self.sides[1 - side]} has it"
             if not any(row.rates for row in own):
-                return f"no run counts on {words[side]}: {'; '.join(sorted({row.reason for row in own}))}"
+                return f"no run counts with {self.sides[side]}: {'; '.join(sorted({row.reason for row in own}))}"
         return None
 
     def _compare(self):

@@ -26,15 +26,18 @@ def attained_ends(row):
 
 
 def regions(row, intensity):
-    """What the ends of all that is uncertain show, each once, from the least shares to the most."""
-    found = []
-    for attained in attained_ends(row):
-        for peak in sorted(row.ceiling, reverse=True):
-            for bandwidth in sorted(row.peaks["bandwidth"], reverse=True):
-                region = place_of(attained / peak, attained / (bandwidth * intensity))
-                if region not in found:
-                    found.append(region)
-    return found
+    """What all that is uncertain could show, from the least shares to the most. The lower roof limits."""
+    low, high = attained_ends(row)
+    peak, allowed = sorted(row.ceiling), sorted(end * intensity for end in row.peaks["bandwidth"])
+    least, most = low / min(peak[1], allowed[1]), high / min(peak[0], allowed[0])
+    touched = {
+        "latency-bound": least < FAR,
+        "between its roofs": least < AT and most >= FAR,
+        "memory-bound": max(allowed[0], low) < peak[1] and low <= allowed[1] and high / allowed[0] >= AT,
+        "compute-bound": peak[0] <= allowed[1] and low <= min(peak[1], allowed[1]) and high / peak[0] >= AT,
+        "above its roof": most > 1,
+    }
+    return [region for region, is_touched in touched.items() if is_touched]
 
 
 def percent(share):

@@ -8,6 +8,7 @@ from .bounds import class_of
 from .findings import bias_words, completeness, excluded
 from .marks import LEAVES_OUT
 from .raw import moment
+from .study import any_batch, config
 from .words import counted, ends, known_to, significant, word
 
 
@@ -65,11 +66,15 @@ def distinction(row):
     return "".join(f" {name}={word(params[name])}" for name in row.study.varying if name in params)
 
 
-def best(row):
-    """The fastest row of a network, as the answer tells it."""
+def best(row, hosts):
+    """The fastest row of a network, as the answer tells it. The env has results of these hosts."""
     scatter = interval_text(row) if row.interval else f"n = {len(row.rates)}"
     rate = f"{known_to(row.median, row.interval)} {row.unit}/s ({scatter})"
-    return f"{row.key['model']} {rate} at batch {row.key['batch']}, {row.key['precision']}{distinction(row)}"
+    part, host = "", f", on {row.host}" if len(hosts) > 1 else ""
+    if row.part[1] > 1:
+        part, host = f" ({row.part[0]} of {row.part[1]})", f", on {row.host}"
+    config = f"at batch {row.key['batch']}, {row.key['precision']}{distinction(row)}"
+    return f"{row.key['model']} {rate} {config}{part}{host}"
 
 
 def interval_text(row):
@@ -84,10 +89,11 @@ def answer(study):
         return
     for env in envs[:4]:
         clauses = []
+        hosts = {row.host for row in rows if row.key["env"] == env}
         models = distinct(row.key["model"] for row in rows if row.key["env"] == env)
         for model in models[:4]:
             its = [row for row in rows if row.key["env"] == env and row.key["model"] == model]
-            clauses.append(best(max(its, key=lambda row: row.median)))
+            clauses.append(best(max(its, key=lambda row: row.median), hosts))
         more = f"; {len(models) - 4} more in the table" if len(models) > 4 else ""
         where = f" on {env}" if len(envs) > 1 else ""
         yield f"Highest median{where} (95 % interval): {'; '.join(clauses)}{more}."
@@ -188,26 +194,51 @@ LINES = {
 
 
 class Glance:
-    def __init__(self, row):
-        self.key, self.settings, self.cells, self.limits = row.key, distinction(row), {}, set()
-        self.part = " ({} of {})".format(*row.part) if row.part[1] > 1 else ""
+    """Rows that differ in the batch alone. A row without a result belongs to the first line that lacks its batch."""
+
+    def __init__(self, row, family):
+        self.key, self.settings, self.family = row.key, distinction(row), family
+        self.circumstances, self.cells = None, {}
+
+    def admits(self, row):
+        seen = {self.circumstances, row.first and any_batch(row.first)} - {None}
+        return len(seen) < 2 and row.key["batch"] not in self.cells
+
+    def add(self, row):
+        self.cells[row.key["batch"]] = row
+        self.circumstances = self.circumstances or (row.first and any_batch(row.first))
+
+    @property
+    def host(self):
+        return next((row.host for row in self.cells.values() if row.host), None)
+
+    @property
+    def apart(self):
+        """What tells it from other lines of its settings: the host, if no two have the same."""
+        if len(self.family) == 1:
+            return ""
+        if self.host and len({line.host for line in self.family}) == len(self.family):
+            return f" on {self.host}"
+        return f" ({self.family.index(self) + 1} of {len(self.family)})"
 
 
 def glances(study):
-    found = {}
+    found, families = [], {}
     for row in study.rows:
-        params = tuple((name, word(value)) for name, value in sorted(row.key["params"].items()))
-        line = (row.key["env"], row.key["model"], row.key["precision"], params, row.part[0])
-        glance = found.setdefault(line, Glance(row))
-        glance.cells[row.key["batch"]] = row
-        if row.rates:
-            glance.limits.add(class_of(row)[0])
-    return list(found.values())
+        family = families.setdefault(config({**row.key, "batch": 0}), [])
+        line = next((line for line in family if line.admits(row)), None)
+        if line is None:
+            line = Glance(row, family)
+            family.append(line)
+            found.append(line)
+        line.add(row)
+    return found
 
 
-def glance_cell(row):
+def glance_cell(glance, batch):
+    row = glance.cells.get(batch)
     if row is None:
-        return "not planned"
+        return "no run here" if any(batch in line.cells for line in glance.family) else "not planned"
     if not row.rates:
         return "no result"
     scatter = interval_text(row) if row.interval else f"n = {len(row.rates)}"
@@ -217,12 +248,13 @@ def glance_cell(row):
 def of_glance(name, glance):
     batch = re.fullmatch(r"batch (\d+)", name)
     if batch:
-        return glance_cell(glance.cells.get(int(batch[1])))
-    settings = f"{glance.settings}{glance.part}".strip()
+        return glance_cell(glance, int(batch[1]))
+    settings = f"{glance.settings}{glance.apart}".strip()
+    limits = {class_of(row)[0] for row in glance.cells.values() if row.rates}
     return {
         "model": lambda: glance.key["model"], "env": lambda: glance.key["env"],
         "settings": lambda: f"{glance.key['precision']} {settings}".strip(),
-        "what limits it": lambda: ", ".join(sorted(glance.limits)),
+        "what limits it": lambda: ", ".join(sorted(limits)),
     }[name]()
 
 

@@ -4,7 +4,7 @@ from statistics import mean, stdev
 
 from . import maths, tables
 from .bounds import class_of
-from .brief import design, glances, of_glance
+from .brief import design, distinction, glances, of_glance
 from .findings import excluded, run_label
 from .marks import LEAVES_OUT, disqualified
 from .profiles import kernel_lines, kernel_place, time_shares
@@ -170,12 +170,16 @@ PRICES = {
     "GPU, J / sample": lambda row: energy_text(row, "gpu"),
 }
 
-COMPLEXITY = {
-    "network": network_text,
+COSTS = {
     "parameters": lambda row: f"{row.cost.parameters:,}",
     "forward GMAC / sample": lambda row: f"{row.cost.forward_macs / 1e9:.3f}",
     "training GFLOP / sample": lambda row: f"{row.cost.flops / 1e9:.3f}",
     "modelled FLOP / byte": lambda row: figure(row.cost.flops / row.cost.modelled_bytes, 3),
+}
+
+COMPLEXITY = {
+    "network": lambda line: line[0],
+    **{name: lambda line, cell=cell: cell(line[1]) for name, cell in COSTS.items()},
 }
 
 FAILURES = {
@@ -288,6 +292,19 @@ def once(lines, text):
     return list(found.values())
 
 
+def network_lines(study):
+    """One line per network and what it costs. Where lines of one text differ, each tells what varies, or its row."""
+    costs = lambda row: tuple(cell(row) for cell in COSTS.values())
+    varying = lambda row: f",{distinction(row)}" if distinction(row) else ""
+    lines = [(network_text(row), row) for row in study.rows if row.cost]
+    for addition in [varying, lambda row: f" ({row.label})"]:
+        found = {}
+        for text, row in lines:
+            found.setdefault(text, set()).add(costs(row))
+        lines = [(text + addition(row) if len(found[text]) > 1 else text, row) for text, row in lines]
+    return once(lines, lambda line: (line[0], costs(line[1])))
+
+
 def by_name(formulas, rename=lambda name: name):
     def formula(name, line):
         if rename(name) not in formulas:
@@ -304,7 +321,6 @@ def known_tables(study):
     has_energy = lambda row: row_energy(row, "cpu")[1] or row_energy(row, "gpu")[1]
     is_priced = lambda row: row.env["usd_per_hour"] is not None or has_energy(row)
     has_price = any(map(is_priced, priced))
-    networks = once([row for row in rows if row.cost], network_text)
     failed = [job for job in study.jobs if job.record and not job.succeeded]
     top = [line for row in profiled for line in kernel_lines(row)[:5]]
     short = lambda name: "USD / 10⁶" if name.startswith("USD / 10⁶") else name
@@ -315,7 +331,7 @@ def known_tables(study):
         ({"config", "kernel"}, top, by_name(KERNELS)),
         ({"config", "USD / run"}, priced if has_price else [], by_name(PRICES, short)),
         ({"config", "metric"}, metric_lines(study), by_name(METRICS)),
-        ({"network"}, networks, by_name(COMPLEXITY)),
+        ({"network"}, network_lines(study), by_name(COMPLEXITY)),
         ({"job", "outcome"}, failed, by_name(FAILURES)),
         ({"run", "why"}, out, by_name(LEFT_OUT, lambda name: "rate" if name.endswith("/s") else name)),
         ({"row", "left out"}, [row for row in rows if excluded(row)],

@@ -1,14 +1,20 @@
-//! Computes the parts of a report in several threads. What comes out depends on none of them: each part is computed
-//! from its number alone, and all parts stand in the order of their numbers.
+//! Work in several threads. Any room may call it; it uses no other room, and never keeps a thread for later.
+//!
+//! What comes out depends on no thread: each part is computed from its number alone, and all parts stand in the order
+//! of their numbers.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::thread::{ScopedJoinHandle, scope};
+use std::sync::{Mutex, PoisonError};
+use std::thread::{Builder, Scope, ScopedJoinHandle, scope};
 
 /// The most threads. How many processors there are is not asked: a thread too many costs next to nothing.
 const THREADS: usize = 8;
 
 /// `work` of each number below `count`, in order.
-pub(super) fn each<T: Send>(count: usize, work: impl Fn(usize) -> T + Sync) -> Vec<T> {
+///
+/// # Panics
+/// If `work` does.
+pub fn each<T: Send>(count: usize, work: impl Fn(usize) -> T + Sync) -> Vec<T> {
     let next = AtomicUsize::new(0);
     let some = || -> Vec<(usize, T)> {
         let mine = std::iter::from_fn(|| {
@@ -18,22 +24,39 @@ pub(super) fn each<T: Send>(count: usize, work: impl Fn(usize) -> T + Sync) -> V
         mine.collect()
     };
     let mut done = scope(|scope| {
-        let others: Vec<_> = (1..THREADS.min(count)).map(|_| scope.spawn(some)).collect();
+        let others: Vec<_> = (1..THREADS.min(count)).map_while(|_| thread(scope, some)).collect();
         let mut done = some();
         done.extend(others.into_iter().flat_map(joined));
         done
     });
-    done.sort_by_key(|(number, _)| *number);
+    done.sort_unstable_by_key(|(number, _)| *number);
     done.into_iter().map(|(_, result)| result).collect()
 }
 
 /// Both results, of which the first is computed in a thread of its own.
-pub(super) fn both<A: Send, B>(aside: impl FnOnce() -> A + Send, here: impl FnOnce() -> B) -> (A, B) {
-    scope(|scope| {
-        let aside = scope.spawn(aside);
+///
+/// # Panics
+/// If one of them does.
+pub fn both<A: Send, B>(aside: impl FnOnce() -> A + Send, here: impl FnOnce() -> B) -> (A, B) {
+    let aside = Mutex::new(Some(aside));
+    let once = || {
+        let work = aside.lock().unwrap_or_else(PoisonError::into_inner).take();
+        work.map(|work| work())
+    };
+    let (aside, here) = scope(|scope| {
+        let other = thread(scope, once);
         let here = here();
-        (joined(aside), here)
-    })
+        (other.map_or_else(once, joined), here)
+    });
+    (aside.expect("only one thread takes the work"), here)
+}
+
+/// A thread that does `work`; `None` where no thread can be had.
+fn thread<'scope, T: Send + 'scope>(
+    scope: &'scope Scope<'scope, '_>,
+    work: impl FnOnce() -> T + Send + 'scope,
+) -> Option<ScopedJoinHandle<'scope, T>> {
+    Builder::new().spawn_scoped(scope, work).ok()
 }
 
 /// What a thread made. It panics here if it panicked there.
