@@ -7,10 +7,11 @@ use super::calibrate::add_noise;
 use super::exit::leave;
 use super::output::print_line;
 use super::run_links::run_links;
-use super::study::{StudyArgs, results_text};
+use super::study::{StudyArgs, results_text, write_files};
 use super::{Exit, Failure, Global};
 use crate::analysis::analyse;
 use crate::report::{RenderError, Templates, render};
+use crate::threads;
 
 /// The arguments of `orchestrate report`.
 #[derive(Debug, clap::Args)]
@@ -38,8 +39,13 @@ pub(super) fn run(args: ReportArgs, global: &Global) -> Result<Exit, Failure> {
     let analysis = analyse(&study);
     let links = run_links(&global.store, &args.study.directory(&study.matrix.name), &study.cells);
     let commands = args.study.commands(&study);
-    let files = render(&study, &analysis, &templates, &links, &commands).map_err(render_failure)?;
-    let directory = args.study.write_report(&analysis, &study.matrix.name, &files)?;
+    // The tables take a while to be written, and need nothing of the rest.
+    let (tables, files) = threads::both(
+        || args.study.write_tables(&analysis, &study.matrix.name),
+        || render(&study, &analysis, &templates, &links, &commands).map_err(render_failure),
+    );
+    let directory = tables?;
+    write_files(&directory, &files?)?;
     for effect in &analysis.axes {
         print_line(&effect.text())?;
     }

@@ -19,7 +19,7 @@ use crate::analysis::group::{Row, unit};
 use crate::analysis::idle::Idle;
 use crate::analysis::peaks::{Catalogue, Peaks, PeaksError, parse, parse_measured};
 use crate::analysis::printed::Throughput;
-use crate::analysis::table::CSV_FILES;
+use crate::analysis::table::{CSV_FILES, CsvFile};
 use crate::analysis::versus::is_same_worker;
 use crate::analysis::{Analysis, Cell, Span, Study};
 use crate::files::{write_atomic, write_atomic_by};
@@ -91,43 +91,31 @@ impl StudyArgs {
     /// Writes the tables below the report's directory, and returns it.
     pub(super) fn write_tables(&self, analysis: &Analysis<'_>, matrix: &Name) -> Result<PathBuf, Failure> {
         let directory = self.directory(matrix);
-        write(&directory, analysis, &[tables_package(matrix.as_str(), analysis)])?;
-        Ok(directory)
-    }
-
-    /// Writes the tables and `files` below the report's directory, and returns it. Their paths consist of valid names,
-    /// so nothing is written elsewhere.
-    pub(super) fn write_report(
-        &self,
-        analysis: &Analysis<'_>,
-        matrix: &Name,
-        files: &[File],
-    ) -> Result<PathBuf, Failure> {
-        let directory = self.directory(matrix);
-        write(&directory, analysis, files)?;
-        remove_old_figures(&directory, files)?;
+        make_directory(&directory)?;
+        let written = threads::each(CSV_FILES.len(), |number| {
+            let CsvFile { name, rows, .. } = CSV_FILES[number];
+            write_atomic_by(&directory.join(name), |file| rows(analysis).write_csv(file))
+        });
+        written.into_iter().collect::<Result<(), _>>()?;
+        let package = tables_package(matrix.as_str(), analysis);
+        write_atomic(&directory.join(package.path), &package.contents)?;
         Ok(directory)
     }
 }
 
-/// Writes the tables of `analysis` and `files` below `directory`.
-fn write(directory: &Path, analysis: &Analysis<'_>, files: &[File]) -> Result<(), Failure> {
-    make_directory(directory)?;
+/// Writes the other `files` of a report below its `directory`, and removes those figures of an earlier report that it no
+/// longer has. Their paths consist of valid names, so nothing is written elsewhere.
+pub(super) fn write_files(directory: &Path, files: &[File]) -> Result<(), Failure> {
     for file in files {
         make_directory(directory.join(&file.path).parent().unwrap_or(directory))?;
     }
-    // The tables first: one of them is the largest file.
-    let written = threads::each(CSV_FILES.len() + files.len(), |number| match CSV_FILES.get(number) {
-        Some(table) => {
-            let rows = (table.rows)(analysis);
-            write_atomic_by(&directory.join(table.name), |file| rows.write_csv(file))
-        }
-        None => {
-            let File { path, contents } = &files[number - CSV_FILES.len()];
-            write_atomic(&directory.join(path), contents)
-        }
+    let written = threads::each(files.len(), |number| {
+        let File { path, contents } = &files[number];
+        write_atomic(&directory.join(path), contents)
     });
-    Ok(written.into_iter().collect::<Result<(), _>>()?)
+    written.into_iter().collect::<Result<(), _>>()?;
+    remove_old_figures(directory, files)?;
+    Ok(())
 }
 
 /// How a plan and its records become a [`Study`].

@@ -28,7 +28,7 @@ use crate::analysis::history::History;
 use crate::analysis::table::{About, CSV_FILES, CsvFile, Keys, history_table};
 use crate::analysis::{Analysis, Study};
 use crate::threads;
-use figure::Drawn;
+use figure::{Drawing, Drawn};
 use package::{Described, package};
 
 pub use comparison::{
@@ -145,17 +145,19 @@ pub fn render(
     let of_figure = |number: usize| (&FIGURES[number], (FIGURES[number].draw)(analysis));
     let figures: Vec<Drawn> = threads::each(FIGURES.len(), of_figure);
     // To draw those that lie beside the page, too, would take longer than all else.
-    let (pictures, texts) = threads::both(
+    let (pictures, pages) = threads::both(
         || pictures(shown(&figures)),
-        || texts(study, analysis, templates, links, commands, &figures),
+        || pages(study, analysis, templates, links, commands, &figures),
     );
     let mut files = pictures?;
-    files.extend(texts?);
+    files.extend(pages?);
+    files.push(package_file(study.matrix.name.as_str(), analysis, &figures));
+    files.extend(drawings(figures));
     Ok(files)
 }
 
-/// All files but the PNGs.
-fn texts(
+/// The two pages.
+fn pages(
     study: &Study,
     analysis: &Analysis<'_>,
     templates: &Templates,
@@ -163,20 +165,28 @@ fn texts(
     commands: &[String],
     figures: &[Drawn],
 ) -> Result<Vec<File>, RenderError> {
-    let mut files = Vec::new();
-    for (figure, drawing) in figures.iter().flat_map(|(figure, all)| all.iter().map(move |it| (figure, it))) {
-        let path = |extension| format!("figures/{}.{extension}", figure.file_name(drawing));
-        files.push(File::text(path("svg"), drawing.svg.clone()));
-        files.push(File::text(path("csv"), drawing.numbers.csv()));
-    }
+    // As a value of the templates' language, it is large. So there is one for both pages.
     let page = page::page(study, analysis, figures, links, commands);
+    let page = minijinja::Value::from(minijinja::value::Serde(page));
     let of =
         |name: &str, template: &str| page::render(name, template, &page).map(|text| File::text(name, text));
     let (markdown, html) =
         threads::both(|| of("report.md", &templates.markdown), || of("report.html", &templates.html));
-    files.extend([markdown?, html?]);
-    files.push(package_file(study.matrix.name.as_str(), analysis, figures));
-    Ok(files)
+    Ok(vec![markdown?, html?])
+}
+
+/// The SVG and the CSV of each drawing.
+fn drawings(figures: Vec<Drawn>) -> Vec<File> {
+    let all: Vec<(String, Drawing)> = figures
+        .into_iter()
+        .flat_map(|(figure, drawings)| drawings.into_iter().map(|it| (figure.file_name(&it), it)))
+        .collect();
+    let tables = threads::each(all.len(), |number| all[number].1.numbers.csv());
+    let files = |((name, drawing), table): ((String, Drawing), String)| {
+        let path = |extension| format!("figures/{name}.{extension}");
+        [File::text(path("svg"), drawing.svg), File::text(path("csv"), table)]
+    };
+    all.into_iter().zip(tables).flat_map(files).collect()
 }
 
 /// The drawings on the page, each with its name.

@@ -132,11 +132,12 @@ struct FigureView {
     svg: String,
 }
 
-/// Renders the template `text` of the page `name`. The extension of the name determines how values are escaped.
+/// Renders the template `text` of the page `name` with what [`page`] says. The extension of the name determines how
+/// values are escaped.
 ///
 /// # Errors
 /// [`PageError`]: the template is invalid, or uses a name that does not exist.
-pub(super) fn render(name: &str, text: &str, page: &Page) -> Result<String, PageError> {
+pub(super) fn render(name: &str, text: &str, page: &Value) -> Result<String, PageError> {
     let wrong = |source| PageError { name: name.to_owned(), source: Box::new(source) };
     let mut environment = Environment::new();
     environment.set_undefined_behavior(UndefinedBehavior::Strict);
@@ -155,7 +156,7 @@ pub(super) fn render(name: &str, text: &str, page: &Page) -> Result<String, Page
         .add_filter("inline_html", |text: &str| Value::from_safe_string(markup::inline(&clean_text(text))));
     environment.add_template(name, text).map_err(wrong)?;
     let template = environment.get_template(name).map_err(wrong)?;
-    template.render(minijinja::value::Serde(page)).map_err(wrong)
+    template.render(page.clone()).map_err(wrong)
 }
 
 /// Writes a value to a page. Texts are cleaned and escaped, unless the template declares them `safe`.
