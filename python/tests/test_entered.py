@@ -188,6 +188,64 @@ def half_of_images_without_a_network():
     step = lambda x, y: backward(cross_entropy(torch.nn.functional.conv2d(x[:8], weights).mean((2, 3)), y[:8]))
     return measure(pictures(), step)
 
+def a_batch_that_is_the_channels_of_the_images_times_what_entered():
+    network = convolutional()
+    return measure(pictures(48), lambda x, y: backward(cross_entropy(network(x[:16]), y[:16])))
+
+def a_batch_that_is_said_to_be_the_channels_of_the_images_times_what_entered():
+    network = convolutional()
+    return measure(pictures(8), lambda x, y: backward(cross_entropy(network(x), y)), batch=24)
+
+def a_batch_that_is_the_channels_of_the_images_times_what_entered_in_a_loop_of_ones_own():
+    network, (x, y) = convolutional(), pictures(8)[0]
+    return count(lambda: backward(cross_entropy(network(x), y)), batch=24)
+
+def a_batch_that_is_the_width_of_the_rows_times_what_entered():
+    network = torch.nn.Linear(3, 7)
+    data = [(torch.randn(48, 3), torch.randint(7, (48,)))]
+    return measure(data, lambda x, y: backward(cross_entropy(network(x[:16]), y[:16])))
+
+def a_batch_of_three_images_of_which_one_entered():
+    network = convolutional()
+    return measure(pictures(3), lambda x, y: backward(cross_entropy(network(x[:1]), y[:1])))
+
+def less_than_the_batch_that_is_said_of_a_loader():
+    network = convolutional()
+    return measure(pictures(8), lambda x, y: backward(cross_entropy(network(x), y)), batch=16)
+
+def less_than_the_batch_that_is_said_of_a_loader_of_rows():
+    network = torch.nn.Linear(6, 7)
+    data = [(torch.randn(8, 6), torch.randint(7, (8,)))]
+    return measure(data, lambda x, y: backward(cross_entropy(network(x), y)), batch=16)
+
+def a_last_batch_that_is_smaller_than_the_one_that_is_said():
+    network = convolutional()
+    data = pictures() + pictures() + pictures(4)
+    return measure(data, lambda x, y: backward(cross_entropy(network(x), y)), batch=16)
+
+def half_of_the_images_as_rows():
+    network = torch.nn.Linear(3 * 16 * 16, 7)
+    return measure(pictures(), lambda x, y: backward(cross_entropy(network(x[:8].flatten(1)), y[:8])))
+
+def half_of_the_images_and_smaller():
+    network = convolutional()
+    return measure(pictures(), lambda x, y: backward(cross_entropy(network(interpolate(x[:8], size=8)), y[:8])))
+
+def half_of_the_sequences_whose_next_tokens_are_learned():
+    network = torch.nn.Sequential(torch.nn.Embedding(11, 4), torch.nn.Linear(4, 11))
+    data = [torch.randint(11, (16, 5))]
+    return measure(data, lambda x: backward(cross_entropy(network(x[:8, :-1]).flatten(0, 1), x[:8, 1:].flatten())))
+
+def half_of_what_is_second_in_the_data():
+    network = convolutional()
+    data = [(torch.arange(16), *pictures()[0])]
+    return measure(data, lambda index, x, y: backward(cross_entropy(network(x[:8]), y[:8])))
+
+def half_of_a_list_of_images():
+    network = convolutional()
+    data = [([torch.randn(3, 16, 16) for _ in range(16)], torch.randint(7, (16,)))]
+    return measure(data, lambda x, y: backward(cross_entropy(network(torch.stack(x[:8])), y[:8])))
+
 def a_step_that_is_compiled_as_a_whole_in_bf16():
     network = convolutional()
     def step(x, y):
@@ -220,6 +278,19 @@ CAUGHT = {
     "smaller_pictures_in_a_step_that_is_compiled_as_a_whole": (16, 80, 8),
     "a_batch_that_shrinks_in_a_step_that_is_compiled_as_a_whole": "the batches of the window differ in size (8, 16)",
     "half_of_images_without_a_network": (8, 40, 16),
+    "a_batch_that_is_the_channels_of_the_images_times_what_entered": (16, 80, 16),
+    "a_batch_that_is_said_to_be_the_channels_of_the_images_times_what_entered": (8, 40, 16),
+    "a_batch_that_is_the_channels_of_the_images_times_what_entered_in_a_loop_of_ones_own": (8, 40, 16),
+    "a_batch_that_is_the_width_of_the_rows_times_what_entered": (16, 80, None),
+    "a_batch_of_three_images_of_which_one_entered": (1, 5, 16),
+    "less_than_the_batch_that_is_said_of_a_loader": (8, 40, 16),
+    "less_than_the_batch_that_is_said_of_a_loader_of_rows": (8, 40, None),
+    "a_last_batch_that_is_smaller_than_the_one_that_is_said": "the batches of the window differ in size (4, 16)",
+    "half_of_the_images_as_rows": (8, 40, 16),
+    "half_of_the_images_and_smaller": (8, 40, 8),
+    "half_of_the_sequences_whose_next_tokens_are_learned": (8, 40, None),
+    "half_of_what_is_second_in_the_data": (8, 40, 16),
+    "half_of_a_list_of_images": (8, 40, 16),
 }
 
 
@@ -364,6 +435,41 @@ def tokens_are_the_samples():
     tokens = torch.randint(11, (2, 8))
     return count(lambda: backward(network(tokens).mean()), batch=16, unit="tokens")
 
+def tokens_of_a_loader_are_the_samples():
+    network = torch.nn.Embedding(11, 4)
+    data = [torch.randint(11, (2, 8))]
+    return measure(data, lambda x: backward(network(x).mean()), batch=16, unit="tokens")
+
+def two_views_of_each_image():
+    network = convolutional()
+    return measure(pictures(8), lambda x, y: backward(network(torch.cat([x, x.flip(3)])).square().mean()), batch=16)
+
+def two_inputs_in_a_list():
+    network = torch.nn.Linear(6, 7)
+    data = [([torch.randn(16, 6), torch.randn(16, 5)], torch.randint(7, (16,)))]
+    return measure(data, lambda x, y: backward(cross_entropy(network(x[0]), y)))
+
+def images_in_a_list_that_the_loop_stacks():
+    network = convolutional()
+    data = [[torch.randn(3, 16, 16) for _ in range(16)]]
+    def step(*images):
+        return backward(network(torch.stack(images)).square().mean())
+    return measure(data, step)
+
+def few_sequences_in_and_out():
+    network = torch.nn.Linear(6, 6)
+    with worker.window(warmup=2, iters=40, precision="fp32") as window:
+        for x, y in window.over([(torch.randn(2, 5, 6), torch.randn(2, 5, 6))]):
+            backward((network(x) - y).square().mean())
+    found = window.measurement
+    assert found["effective"]["batch"] == 2, found
+    found["effective"]["batch"] *= 8
+    return found
+
+def seeds_of_random_samples():
+    network = torch.nn.Linear(6, 7)
+    return measure([torch.ones(1)], lambda seed: backward(network(torch.randn(16, 6)).mean()), batch=16)
+
 def copied_within_the_window():
     network = convolutional()
     def step(x, y):
@@ -429,6 +535,77 @@ def no_network_at_all():
 def two_networks_that_share_a_batch():
     one, other = torch.nn.Linear(6, 7), torch.nn.Linear(6, 7)
     return measure([torch.randn(16, 6)], lambda x: backward(one(x[:8]).mean() + other(x[8:]).mean()))
+
+def a_network_of_class_names_beside_one_that_is_not_trained():
+    frozen, names = convolutional(), torch.nn.Sequential(torch.nn.Embedding(11, 4), torch.nn.Flatten())
+    frozen.requires_grad_(False)
+    scale, tokens = torch.nn.Linear(12, 7), torch.randint(11, (10, 3))
+    tower = torch.nn.Sequential(names, scale)
+    def step(x, y):
+        with torch.no_grad():
+            features = frozen(x)
+        return backward(cross_entropy(features @ tower(tokens).T, y))
+    return measure(pictures(), step)
+
+def a_network_of_class_names_in_a_loop_of_ones_own():
+    frozen, tower = convolutional(), torch.nn.Sequential(torch.nn.Embedding(11, 7), torch.nn.Flatten(0, 1))
+    frozen.requires_grad_(False)
+    (x, y), tokens = pictures()[0], torch.randint(11, (10, 1))
+    return count(lambda: backward(cross_entropy(frozen(x) @ tower(tokens).T, y)), batch=16)
+
+def a_network_of_class_numbers():
+    frozen, tower = convolutional(), torch.nn.Embedding(10, 7)
+    frozen.requires_grad_(False)
+    numbers = torch.arange(10)
+    return measure(pictures(), lambda x, y: backward(cross_entropy(frozen(x) @ tower(numbers).T, y)))
+
+def a_network_of_class_names_that_the_loader_gives():
+    frozen, tower = torch.nn.Linear(6, 7), torch.nn.Sequential(torch.nn.Embedding(11, 7), torch.nn.Flatten(0, 1))
+    frozen.requires_grad_(False)
+    data = [(torch.randn(16, 6), torch.randint(11, (10, 1)), torch.randint(7, (16,)))]
+    return measure(data, lambda x, names, y: backward(cross_entropy(frozen(x) @ tower(names).T, y)))
+
+def time_comes_first_in_the_data():
+    network = torch.nn.LSTM(6, 4)
+    return measure([torch.randn(5, 16, 6)], lambda x: backward(network(x)[0].mean()), batch=16)
+
+def more_time_than_samples_in_the_data():
+    network = torch.nn.Embedding(11, 4)
+    return measure([torch.randint(11, (35, 16))], lambda x: backward(network(x).mean()), batch=16)
+
+def time_comes_first_and_varies():
+    network = torch.nn.LSTM(6, 4)
+    data = [torch.randn(time, 16, 6) for time in (5, 9, 16, 7)]
+    return measure(data, lambda x: backward(network(x)[0].mean()), batch=16)
+
+def a_step_of_time_is_a_sample():
+    network = torch.nn.Embedding(11, 4)
+    return measure([torch.randint(11, (2, 8))], lambda x: backward(network(x).mean()), batch=16)
+
+def packed_sequences():
+    network = torch.nn.LSTM(6, 4)
+    data = []
+    for longest in (5, 9):
+        rows = [torch.randn(1 + number % longest, 6) for number in range(16)]
+        data.append(torch.nn.utils.rnn.pack_sequence(rows, enforce_sorted=False))
+    with worker.window(warmup=2, iters=5, precision="fp32", batch=16) as window:
+        for rows in window.over(data):
+            backward(network(rows)[0].data.mean())
+    return window.measurement
+
+def images_in_a_list(**said):
+    class Detector(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layer = torch.nn.Conv2d(3, 2, 3)
+        def forward(self, images, targets):
+            return sum(self.layer(image).mean() for image in images)
+    network = Detector()
+    pairs = [(torch.randn(3, 16, 16 + number), {"boxes": torch.zeros(2, 4)}) for number in range(16)]
+    return measure([tuple(zip(*pairs))], lambda x, y: backward(network(x, y)), **said)
+
+def images_in_a_list_and_their_number_is_said():
+    return images_in_a_list(batch=16)
 
 def each_sample_by_itself():
     network = convolutional()

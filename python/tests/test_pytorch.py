@@ -203,7 +203,7 @@ class ReadBack(unittest.TestCase):
         self.assertEqual((done.returncode, measurement["effective"]["precision"]), (0, "bf16"), done.stderr)
 
     def test_no_graph_is_held_after_the_window(self):
-        loop = LOOP + "assert worker._graph._WATCH.inside is None\nimport gc, weakref\n"
+        loop = LOOP + "assert worker._backward._WATCH.inside is None\nimport gc, weakref\n"
         loop += "watched = weakref.ref(network[0].weight)\n"
         loop += "del network, optimizer, forward, train, images, labels, window; gc.collect()\n"
         loop += "assert watched() is None\n"

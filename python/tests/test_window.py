@@ -204,6 +204,70 @@ class Counts(unittest.TestCase):
         self.assertRegex(done.stdout, r"(?m)^  said +depth=5$")
 
 
+# A stand-in for a tensor, and windows over such data.
+ARRAYS = """
+import orchestrate_worker as worker
+class Array:
+    def __init__(self, *shape): self.shape = shape
+def measure(*data, **said):
+    with worker.window(precision="fp32", **said) as window:
+        for item in window.over(data):
+            pass
+    found = window.measurement
+    assert "batch" in found["details"]["repeated"], found
+    return found["effective"]["batch"]
+image, label, target = Array(3, 8, 9), Array(), {"boxes": Array(2, 4)}
+"""
+
+
+class Shapes(unittest.TestCase):
+    """What the shapes of the data tell."""
+
+    def assert_batches(self, *cases):
+        checks = [f"assert measure({data}) == {batch}, {data!r}" for data, batch in cases]
+        done, _, _ = run(ARRAYS + "\n".join(checks), asked=False)
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+
+    def test_the_first_tensor_begins_with_the_batch(self):
+        self.assert_batches(
+            ("Array(16, 5)", 16), ("(Array(16, 5), Array(16))", 16), ("[Array(2, 3, 8, 8), Array(2)]", 2),
+            ("{'id': ['a', 'b'], 'x': Array(16, 5)}", 16), ("({'x': Array(16, 5)}, Array(16))", 16),
+            ("(['a', 'b'], Array(16, 5))", 16), ("(Array(3, 8, 9), Array(3))", 3),
+        )
+
+    def test_what_the_script_says_is_believed_and_repeated(self):
+        self.assert_batches(
+            ("Array(35, 20), batch=20", 20), ("Array(16, 1024), batch=16 * 1024, unit='tokens'", 16 * 1024),
+            ("Array(35, 20), Array(30, 20), Array(20, 20), batch=20", 20), ("Array(35, 20), batch=4", 4),
+            ("([image] * 5, [target] * 5), batch=5", 5), ("[image] * 5, batch=5", 5),
+            ("[(image, target)] * 5, batch=5", 5), ("[{'image': image}] * 5, batch=5", 5),
+        )
+
+    def test_tensors_in_a_list_are_told_by_what_is_beside_them(self):
+        self.assert_batches(
+            ("((image,) * 5, (target,) * 5)", 5), ("((image,) * 3, (target,) * 3)", 3),
+            ("([image] * 5, Array(5))", 5), ("{'images': [image] * 5, 'labels': [1] * 5}", 5),
+            ("([Array(16, 6), Array(16, 5)], Array(16))", 16), ("({'a': [Array(16, 6)] * 2}, Array(16))", 16),
+        )
+
+    def test_what_does_not_begin_with_the_batch_must_be_said(self):
+        for item in (
+            "((image,) * 5,)", "[(image, target)] * 5", "[(image, label)] * 5", "[(image, image)] * 5", "[image] * 5",
+            "[{'image': image}] * 5", "([Array(16, 6), Array(16, 5)],)", "([Array(16, 6)] * 2, Array(5))",
+        ):
+            with self.subTest(item):
+                done, measurement, _ = run(f"{ARRAYS}measure({item})")
+                self.assertNotEqual(done.returncode, 0)
+                self.assertIn("nothing shows how many samples a batch holds: say batch=", str(measurement))
+
+    def test_a_shape_that_cannot_be_read_is_none(self):
+        script = "class Nested:\n    @property\n    def shape(self): raise RuntimeError\n"
+        script += "assert measure((Array(16, 5), Nested())) == 16\n"
+        script += "assert measure((Nested(), Array(16, 5))) == 16\n"
+        done, _, _ = run(ARRAYS + script, asked=False)
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+
+
 class Refused(unittest.TestCase):
     """What cannot be measured is refused, with what to change; and orchestrate is told."""
 
@@ -245,7 +309,9 @@ class Refused(unittest.TestCase):
         script = "class Batch:\n    def __init__(self, of): self.shape = (of,)\n"
         script += "with worker.window(precision='fp32') as window:\n"
         script += "    for item in window.over([Batch(4), Batch(4), Batch(2)]):\n        pass\n"
-        self.assert_refused(script, "the batches of the window differ in size (2, 4)", "drop_last=True")
+        self.assert_refused(script, "the batches of the window differ in size (2, 4)", "drop_last=True", "say batch=")
+        said = script.replace("precision=", "batch=4, precision=")
+        self.assert_refused(said, "the batches of the window differ in size (2, 4)", "drop_last=True")
 
     def test_a_batch_that_the_data_contradicts(self):
         script = "class Batch:\n    shape = (4,)\n"

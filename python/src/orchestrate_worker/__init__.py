@@ -19,8 +19,8 @@ A script that has a loop of its own opens the window behind its warm-up, and may
             window.step(train_one_batch())
 """
 
+from ._backward import watch_backward
 from ._failure import report_failures
-from ._graph import watch_backward
 from ._window import Window, window
 
 __version__ = "0.1.0"

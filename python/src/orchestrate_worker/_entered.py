@@ -1,11 +1,14 @@
 """Whether as many samples entered the networks as a window claims.
 
 It is decided without PyTorch, of counts and shapes. Nobody is accused by a guess: where the claim can be true, or
-nothing is known, the answer is that nobody knows.
+what entered is not alike to the data, the answer is that nobody knows.
 """
 
 from __future__ import annotations
 
+import itertools
+import math
+import operator
 from collections.abc import Sequence
 from typing import Any, Optional
 
@@ -74,8 +77,22 @@ class Entered:
 class Claim:
     """What a window claims to have trained on: so many samples in each iteration, or at once if it has none."""
 
-    def __init__(self, samples: int, unit: Optional[str] = None, data: Sequence[Shape] = ()) -> None:
-        self.samples, self.unit, self.data = samples, unit, data
+    def __init__(
+        self, samples: int, unit: Optional[str] = None, data: Sequence[Shape] = (), firsts: Sequence[Shape] = ()
+    ) -> None:
+        self.samples, self.unit = samples, unit
+        self.firsts = firsts
+        """Shapes of the tensors that tell the batch: the first one of each item of data."""
+        # A single dimension is alike to any other, so labels are not compared.
+        self.data = [*firsts, *(shape for shape in data if len(shape) > 1)]
+        """These, and the shapes of other tensors in the data."""
+        lengths = {first[0] for first in firsts}
+        self.is_second = len(lengths) > 1 and all(first[1:2] == (samples,) for first in firsts)
+        """Whether samples seem to be in the second dimension of the data, because the first one varies."""
+
+    def is_told_by_data(self, shape: Shape) -> bool:
+        """Whether data that this shape is alike to begins with as many samples as are claimed."""
+        return not self.is_second and any(data[0] == self.samples and _alike(data, shape) for data in self.data)
 
 
 def rows_shown(networks: Sequence[Entered]) -> Optional[list[int]]:
@@ -108,27 +125,56 @@ def _confirms(claim: Claim, network: Entered) -> bool:
         return False
     if rows[0] == claim.samples:
         return True
-    # A sample may be less than a row: a token, a step of time.
-    counts = []
-    if len(network.shapes) == 1:
-        count = rows[0]
-        for size in list(next(iter(network.shapes)))[1:]:
-            count *= size
-            counts.append(count)
-    return claim.samples in counts
+    # A sample may be less than a row: a token, a step of time. What is a row by its unit or its data is not.
+    if claim.unit in _ROWS or len(network.shapes) != 1:
+        return False
+    shape = tuple(next(iter(network.shapes)))
+    return not claim.is_told_by_data(shape) and claim.samples in _products((rows[0], *shape[1:]))
+
+
+def _products(shape: Shape) -> list[int]:
+    """The products of the leading dimensions: of two, of three, and so on."""
+    return list(itertools.accumulate(shape, operator.mul))[1:]
 
 
 def _counts_rows(claim: Claim, network: Entered) -> bool:
     """Whether the first dimension of what entered is certainly that of the samples."""
-    iterations = len(network.rows())
-    for shape, beside in network.shapes.items():
-        if any(len(data) == len(shape) and data[1:] == tuple(shape)[1:] for data in claim.data):
-            continue
-        # Sequences may be packed into one row.
-        if shape[0] == 1:
-            return False
-        # Samples may be in the second dimension, or in the first one of another tensor.
-        sizes = {*tuple(shape)[1:2], *(size for other in beside for size in other[:2])}
-        if any(size * network.calls == claim.samples * iterations for size in sizes):
-            return False
-    return True
+    return all(_is_of_samples(claim, network, tuple(shape)) for shape in network.shapes)
+
+
+def _is_of_samples(claim: Claim, network: Entered, shape: Shape) -> bool:
+    if claim.is_told_by_data(shape):
+        return True
+    if not any(_alike(first, shape) for first in claim.firsts):
+        # Something else was made of the data, or has no part in it. Without any to compare with, images are samples.
+        return _is_of_images(shape) and all(len(data) < 2 for data in claim.data)
+    # The script says another batch than the data has. Of images, it cannot be in another dimension.
+    if _is_of_images(shape):
+        return True
+    # Sequences may be packed into one row.
+    if shape[0] == 1:
+        return False
+    # Samples may be in the second dimension, be less than a row, or be in the first dimensions of another tensor.
+    beside = (size for other in network.shapes[shape] for size in other[:2])
+    sizes = {*shape[1:2], *_products(shape), *beside}
+    return not any(size * network.calls == claim.samples * len(network.rows()) for size in sizes)
+
+
+def _alike(data: Shape, shape: Shape) -> bool:
+    """Whether a tensor of this shape can be rows of such data, as they are or changed as is usual."""
+    if data[1:] == shape[1:]:
+        return True
+    # Images are resized.
+    if _is_of_images(data) and _is_of_images(shape) and data[1] == shape[1]:
+        return True
+    # Of sequences, all but the last token enters, because each is to tell the next.
+    if len(data) == len(shape) > 1 and (data[1] - 1, *data[2:]) == shape[1:]:
+        return True
+    # Rows are flattened, or their dimensions are swapped.
+    numbers = math.prod(shape[1:])
+    return numbers > 1 and numbers == math.prod(data[1:])
+
+
+def _is_of_images(shape: Shape) -> bool:
+    """Whether it is certainly that of a batch of images: channels come second, and there are few of them."""
+    return len(shape) == 4 and shape[1] <= 4

@@ -114,10 +114,10 @@ def _number(loss: Any) -> Optional[float]:
 
 def loaded() -> Framework:
     """The framework of this process. With both PyTorch and JAX loaded, the one that has trained."""
-    from . import _graph
+    from . import _backward
 
-    _graph.watch_backward()
-    if "torch" in sys.modules and (_graph.first_graph() is not None or "jax" not in sys.modules):
+    _backward.watch_backward()
+    if "torch" in sys.modules and (_backward.first_graph() is not None or "jax" not in sys.modules):
         from ._torch import TorchFramework
 
         return TorchFramework()

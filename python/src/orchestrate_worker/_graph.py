@@ -1,35 +1,31 @@
 """What an autograd graph tells about the training that built it.
 
 Flags say what was asked for; the graph says what was computed. A node of it holds the type of an operation's output,
-the tensors that its backward pass needs, and so their layout. `torch.autograd.backward` is wrapped: the first graph of
-the process is read whole before it is used up, and the first one within a window is kept, without its tensors, and read
-after the window. Neither takes time within a window that had a warm-up.
+the tensors that its backward pass needs, and so their layout. `_backward.py` decides which graphs are read, and when.
 """
 
 from __future__ import annotations
 
-import functools
-import importlib.abc
-import importlib.machinery
-import importlib.util
 import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from types import ModuleType
-from typing import Any, Callable, Optional
+from typing import Any, Optional
 
-# Operations that multiply and add, by the names of their nodes, and the tensor that shows the layout of their input.
+from ._failure import failure_of
+from ._switches import Switches
+
+# Operations that multiply and add, by the names of their nodes.
 _CONVOLUTIONS = {"ConvolutionBackward", "MpsConvolutionBackward", "CudnnConvolutionBackward", "ThnnConv2DBackward"}
-_PRODUCTS = _CONVOLUTIONS | {
+_RECURRENT = {"CudnnRnnBackward", "MkldnnRnnLayerBackward"}
+_PRODUCTS = {
     "AddmmBackward", "MmBackward", "BmmBackward", "BaddbmmBackward", "AddmvBackward", "MvBackward", "LinearBackward",
     "MkldnnLinearBackward", "ScaledDotProductFlashAttentionBackward", "ScaledDotProductFlashAttentionForCpuBackward",
     "ScaledDotProductEfficientAttentionBackward", "ScaledDotProductCudnnAttentionBackward",
-    "ScaledDotProductFusedAttentionOverrideableBackward", "CudnnRnnBackward", "MkldnnRnnLayerBackward",
+    "ScaledDotProductFusedAttentionOverrideableBackward",
 }
-
-
-# The attribute of a function that is wrapped already.
-_MARK = "_orchestrate_watches"
+_KINDS = {
+    **dict.fromkeys(_CONVOLUTIONS, "conv"), **dict.fromkeys(_RECURRENT, "rnn"), **dict.fromkeys(_PRODUCTS, "matmul"),
+}
 
 
 class Graph:
@@ -38,10 +34,12 @@ class Graph:
     def __init__(self) -> None:
         self.device: Optional[str] = None
         """The device's type: `cpu`, `cuda` or `mps`; that of the most products."""
+        self.indices: list[int] = []
+        """Which devices of that type there were products on; none if there is only one of it."""
         self.products: Counter[str] = Counter()
         """How many products have outputs of which type: `float32`, `bfloat16`, …"""
         self.kinds: set[str] = set()
-        """Which products there are: `conv`, `matmul`; both if a compiled part does not tell."""
+        """Which products there are: `conv`, `rnn`, `matmul`; of a compiled part, the first and the last."""
         self.compiled = False
         """Whether a part of it was made by `torch.compile`."""
         self.parameters = 0
@@ -52,46 +50,57 @@ class Graph:
         """The identities of the trainable tensors."""
         self.channels_last: Optional[bool] = None
         """Whether all images, feature maps and weights of convolutions are in NHWC order."""
+        self.weights_last: Optional[bool] = None
+        """The same of weights alone."""
         self.shapes: set[tuple[int, ...]] = set()
         """The shapes of the trainable tensors."""
         self.images: Optional[tuple[int, ...]] = None
         """The shape of what goes into the first convolution."""
         self.logits: Optional[tuple[int, ...]] = None
         """The shape of what a cross-entropy is taken of: a row for each sample, a column for each class."""
+        self.switches: Optional[Switches] = None
+        """The switches that held when it was about to go backward, if it was read then."""
 
 
 def read_nodes(nodes: Iterator[Any], layouts: bool) -> Graph:
     """Reads `nodes`; of a graph that was used up, only without `layouts`."""
-    graph, devices = Graph(), Counter[str]()
-    orders: list[Optional[bool]] = []
+    graph, devices = Graph(), Counter[tuple[str, Optional[int]]]()
+    weights: list[Optional[bool]] = []
+    maps: list[Optional[bool]] = []
     pictures: set[tuple[int, ...]] = set()
     for node in nodes:
         name = node.name()
+        kind = _KINDS.get(name.rstrip("0123456789"))
         if hasattr(node, "variable"):
-            _count_parameter(graph, node.variable, orders)
+            _count_parameter(graph, node.variable, weights)
         elif "Compiled" in name:
             graph.compiled = True
             graph.kinds.update(("conv", "matmul"))
             # Outputs of a compiled part alone do not tell in which type its inner operations computed.
-            kept = _saved(node) if layouts else []
-            pictures |= _pictures(kept)
+            kept = saved_by(node) if layouts else []
+            pictures |= pictures_of(kept)
             _count_outputs(graph, devices, [tensor for tensor in kept if tensor.is_floating_point()] or _outputs(node))
         elif name.startswith("LogSoftmaxBackward"):
             graph.logits = next((tuple(map(int, output.shape)) for output in _outputs(node)), None)
-        elif name.rstrip("0123456789") in _PRODUCTS:
-            graph.kinds.add("conv" if name.rstrip("0123456789") in _CONVOLUTIONS else "matmul")
+        elif kind is not None:
+            graph.kinds.add(kind)
             _count_outputs(graph, devices, _outputs(node)[:1])
-            if layouts and name.rstrip("0123456789") in _CONVOLUTIONS:
-                _look_at_convolution(graph, node, orders)
+            if layouts and kind == "conv":
+                _look_at_convolution(graph, node, maps)
     if graph.images is None:
         graph.images = images_among(pictures, graph)
-    graph.device = devices.most_common(1)[0][0] if devices else None
-    told = [order for order in orders if order is not None]
-    graph.channels_last = all(told) if told else None
+    _take_devices(graph, devices)
+    graph.weights_last, graph.channels_last = all_of(weights), all_of(weights + maps)
     return graph
 
 
-def _nodes(roots: Sequence[Any]) -> Iterator[Any]:
+def all_of(orders: Sequence[Optional[bool]]) -> Optional[bool]:
+    """Whether all that is known is true; `None` if nothing is."""
+    told = [order for order in orders if order is not None]
+    return all(told) if told else None
+
+
+def nodes_from(roots: Sequence[Any]) -> Iterator[Any]:
     """All nodes from `roots` on, each once."""
     seen, rest = set(), [root for root in roots if root is not None]
     while rest:
@@ -99,11 +108,18 @@ def _nodes(roots: Sequence[Any]) -> Iterator[Any]:
         if node in seen:
             continue
         seen.add(node)
-        try:
-            rest.extend(after for after, _ in node.next_functions if after is not None)
-        except RuntimeError:  # a node of Python whose graph is gone
-            continue
-        yield node
+        after = behind(node)
+        if after is not None:
+            rest.extend(after)
+            yield node
+
+
+def behind(node: Any) -> Optional[list[Any]]:
+    """The nodes that `node` leads to; `None` if it is a node of Python whose graph is gone."""
+    try:
+        return [after for after, _ in node.next_functions if after is not None]
+    except RuntimeError:
+        return None
 
 
 def _outputs(node: Any) -> list[Any]:
@@ -111,14 +127,33 @@ def _outputs(node: Any) -> list[Any]:
     return [output for output in getattr(node, "_input_metadata", ()) if output.dtype.is_floating_point]
 
 
-def _saved(node: Any) -> list[Any]:
+def saved_by(node: Any) -> list[Any]:
+    """The tensors that a node of Python keeps, as far as [`_kept_as`] tells."""
+    return [tensor for tensor in _kept_as(node, "saved_tensors") or () if tensor is not None]
+
+
+def _kept_as(node: Any, name: str) -> Any:
+    """What `node` keeps as `name`; `None` if it keeps nothing, or something from which that would be made again.
+
+    Under activation checkpointing, a whole stage would be computed for each tensor, and all of it would be kept.
+    """
+    hooks = sys.modules["torch"].autograd.graph
     try:
-        return [tensor for tensor in node.saved_tensors if tensor is not None]
-    except (AttributeError, RuntimeError):
-        return []
+        kept = getattr(node, "_raw_" + name.lstrip("_"))
+        if any(getattr(each, "unpack_hook", None) for each in (kept if isinstance(kept, tuple) else (kept,))):
+            return None
+        # An old PyTorch does not show hooks. But whoever computes a stage again sets some, and that is an error here.
+        with hooks.disable_saved_tensors_hooks("orchestrate_worker computes nothing again"):
+            return getattr(node, name)
+    except AttributeError:
+        return None
+    except RuntimeError as error:  # it was used up, or overwritten
+        if failure_of(error)["kind"] == "out_of_memory":
+            raise
+        return None
 
 
-def _pictures(tensors: Sequence[Any]) -> set[tuple[int, ...]]:
+def pictures_of(tensors: Sequence[Any]) -> set[tuple[int, ...]]:
     """The shapes of those tensors that can be images: they have at most 4 channels."""
     kept = (tuple(map(int, tensor.shape)) for tensor in tensors if tensor.dim() == 4 and tensor.is_floating_point())
     return {shape for shape in kept if shape[1] <= 4}
@@ -131,28 +166,34 @@ def images_among(pictures: set[tuple[int, ...]], graph: Graph) -> Optional[tuple
     return found[0] if len(found) == 1 else None
 
 
-def _count_outputs(graph: Graph, devices: Counter[str], outputs: Sequence[Any]) -> None:
+def _count_outputs(graph: Graph, devices: Counter[tuple[str, Optional[int]]], outputs: Sequence[Any]) -> None:
     for output in outputs:
         graph.products[str(output.dtype).partition(".")[2]] += 1
-        devices[output.device.type] += 1
+        devices[output.device.type, output.device.index] += 1
 
 
-def _count_parameter(graph: Graph, parameter: Any, orders: list[Optional[bool]]) -> None:
+def _take_devices(graph: Graph, devices: Counter[tuple[str, Optional[int]]]) -> None:
+    types = Counter[str]()
+    for (kind, _), count in devices.items():
+        types[kind] += count
+    if types:
+        graph.device = types.most_common(1)[0][0]
+        graph.indices = sorted(index for kind, index in devices if kind == graph.device and index is not None)
+
+
+def _count_parameter(graph: Graph, parameter: Any, weights: list[Optional[bool]]) -> None:
     graph.trained.add(id(parameter))
     graph.parameters += parameter.numel()
     graph.shapes.add(tuple(parameter.shape))
     graph.parameter_types[str(parameter.dtype).partition(".")[2]] += 1
-    orders.append(is_channels_last(parameter))
+    weights.append(is_channels_last(parameter))
 
 
-def _look_at_convolution(graph: Graph, node: Any, orders: list[Optional[bool]]) -> None:
-    try:
-        source = node._saved_input
-    except (AttributeError, RuntimeError):
-        return
+def _look_at_convolution(graph: Graph, node: Any, maps: list[Optional[bool]]) -> None:
+    source = _kept_as(node, "_saved_input")
     if source is None:
         return
-    orders.append(is_channels_last(source))
+    maps.append(is_channels_last(source))
     # Images are not trained, so no node stands before the first convolution. What a frozen part puts out has more
     # channels than images have.
     if node.next_functions and node.next_functions[0][0] is None and source.dim() == 4 and source.shape[1] <= 4:
@@ -160,168 +201,21 @@ def _look_at_convolution(graph: Graph, node: Any, orders: list[Optional[bool]]) 
 
 
 def is_channels_last(tensor: Any) -> Optional[bool]:
-    """Whether a tensor of four dimensions is in NHWC order; `None` if it is in both orders, or has other dimensions."""
+    """Whether a tensor of four dimensions is in NHWC order; `None` if it is in both orders, or has other dimensions.
+
+    The order of strides decides, as it does for PyTorch. A slice of channels has the order of what it was cut from.
+    """
     if tensor.dim() != 4 or tensor.layout is not sys.modules["torch"].strided:
         return None
-    here = tensor.is_contiguous(memory_format=sys.modules["torch"].channels_last)
-    return None if here and tensor.is_contiguous() else bool(here)
-
-
-class _Watch:
-    """What the wrapped `torch.autograd.backward` has seen."""
-
-    def __init__(self) -> None:
-        self.first: Optional[Graph] = None
-        self.inside: Optional[list[Any]] = None
-        """The roots of the first graph within the window, or their nodes; `None` while nobody asks for it."""
-        self.captured: Optional[Graph] = None
-        """The graph that a CUDA graph has captured last."""
-        self.passes = 0
-        """Backward passes since the window began, as long as they were counted."""
-        self.suffices: Callable[[], bool] = lambda: False
-        """Whether something else shows what enters the networks, so that no more passes need to be seen."""
-        self.wraps: Callable[[bool], None] = lambda wraps: None
-        """Wraps `torch.autograd.backward`, or lets it be as it was."""
-        self.pictures: list[set[tuple[int, ...]]] = []
-        """What a compiled step keeps and can be images, in some of these passes."""
-
-    def look(self, tensors: Any) -> None:
-        """Reads what a compiled step has kept. That is done of some passes, ever fewer."""
-        node = getattr(tensors, "grad_fn", None)
-        if node is not None and "Compiled" in node.name():
-            self.pictures.append(_pictures(_saved(node)))
-
-    def capture(self, tensors: Any) -> None:
-        """Reads the graph of `tensors`, while a CUDA graph captures it."""
-        node = getattr(tensors, "grad_fn", None)
-        if node is not None:
-            self.captured = read_nodes(_nodes([node]), layouts=True)
-
-    def see(self, tensors: Any, retains: bool) -> None:
-        if self.first is not None and (self.inside is None or self.inside or retains):
-            return
-        # Whatever is neither a tensor nor some of them, such as an edge of a graph, is not looked at.
-        candidates = tensors if isinstance(tensors, (list, tuple)) else [tensors]
-        roots = [root for root in candidates if getattr(root, "grad_fn", None) is not None]
-        nodes = [root.grad_fn for root in roots]
-        if self.first is None and nodes:
-            self.first = read_nodes(_nodes(nodes), layouts=True)
-        if self.inside == [] and not retains:
-            # A node of Python does not live longer than its tensor; a loss is small enough to be kept for it.
-            self.inside = [root if root.numel() == 1 else root.grad_fn for root in roots]
-
-
-_WATCH = _Watch()
-
-
-def first_graph() -> Optional[Graph]:
-    """The first graph that went backward in this process, or since [`forget`]."""
-    return _WATCH.first
-
-
-def captured_graph() -> Optional[Graph]:
-    """The graph that a CUDA graph has captured last. It is replayed without going backward again."""
-    return _WATCH.captured
-
-
-def forget() -> None:
-    """Forgets the first graph: a warm-up follows, and its graph is that of the window."""
-    _WATCH.first = None
-
-
-def keep_next(suffices: Callable[[], bool]) -> None:
-    """Keeps the next graph that goes backward, for [`kept_graph`]. If it `suffices` then, no further pass is seen until
-    that is called."""
-    _WATCH.inside, _WATCH.passes, _WATCH.pictures, _WATCH.suffices = [], 0, [], suffices
-
-
-def kept_graph() -> Optional[Graph]:
-    """What was kept since [`keep_next`]: types, but no layouts."""
-    _WATCH.wraps(True)
-    roots, _WATCH.inside = _WATCH.inside, None
-    nodes = [getattr(root, "grad_fn", root) for root in roots or ()]
-    return read_nodes(_nodes(nodes), layouts=False) if nodes else None
-
-
-def passes() -> int:
-    """The backward passes since [`keep_next`], as long as they were counted."""
-    return _WATCH.passes
-
-
-def images_in_passes() -> list[Optional[tuple[int, ...]]]:
-    """The shapes of images, in some passes of a compiled step since [`keep_next`]; else that in the first graph."""
-    first = _WATCH.first
-    if first is None:
-        return []
-    return [images_among(pictures, first) for pictures in _WATCH.pictures] or [first.images]
-
-
-def watch_backward() -> None:
-    """Wraps `torch.autograd.backward`, at once or as soon as PyTorch is imported."""
-    if "torch" in sys.modules:
-        _wrap(sys.modules["torch"])
-    elif not any(isinstance(finder, _AfterImport) for finder in sys.meta_path):
-        sys.meta_path.insert(0, _AfterImport("torch", _wrap))
-
-
-def _wrap(torch: ModuleType) -> None:
-    backward = torch.autograd.backward
-    if hasattr(backward, _MARK):
-        return
-
-    watch = _WATCH
-
-    @functools.wraps(backward)
-    def watched(tensors: Any, *args: Any, **options: Any) -> None:
-        if watch.first is None or watch.inside == []:
-            if isinstance(tensors, Iterator):
-                tensors = tuple(tensors)
-            retains = any(map(bool, args[1:3])) or options.get("retain_graph") or options.get("create_graph")
-            watch.see(tensors, bool(retains))
-            if watch.inside and watch.suffices():
-                wrap(False)
-        if torch.cuda.is_initialized() and torch.cuda.is_current_stream_capturing():
-            watch.capture(tensors)
-        watch.passes = passes = watch.passes + 1
-        if passes & (passes - 1) == 0:
-            watch.look(tensors)
-        backward(tensors, *args, **options)
-
-    def wrap(wraps: bool) -> None:
-        # Whoever has wrapped it after us stays.
-        if torch.autograd.backward is (backward if wraps else watched):
-            torch.autograd.backward = watched if wraps else backward
-
-    setattr(watched, _MARK, True)
-    watch.wraps = wrap
-    wrap(True)
-
-
-class _AfterImport(importlib.abc.MetaPathFinder):
-    """Calls a function with a module as soon as it was imported."""
-
-    def __init__(self, name: str, then: Callable[[ModuleType], None]) -> None:
-        self.name, self.then, self.asks = name, then, False
-
-    def find_spec(
-        self, fullname: str, path: Optional[Sequence[str]], target: Optional[ModuleType] = None
-    ) -> Optional[importlib.machinery.ModuleSpec]:
-        if fullname != self.name or self.asks:
-            return None
-        # Who only asks whether there is such a module imports nothing, so this stays until it was imported.
-        self.asks = True
-        try:
-            spec = importlib.util.find_spec(fullname)
-        finally:
-            self.asks = False
-        if spec is not None and spec.loader is not None:
-            execute = spec.loader.exec_module
-
-            def execute_and_tell(module: ModuleType) -> None:
-                execute(module)
-                if self in sys.meta_path:
-                    sys.meta_path.remove(self)
-                self.then(module)
-
-            spec.loader.exec_module = execute_and_tell  # type: ignore[method-assign]
-        return spec
+    sizes, strides = tensor.shape, tensor.stride()
+    if sizes[1] < 2 or sizes[2] * sizes[3] < 2 or not sizes[0]:
+        return None
+    least = 1
+    for dimension in (1, 3, 2, 0):
+        # Of one image that stands for all, the batch has no stride.
+        if sizes[dimension] < 2 or (dimension == 0 and not strides[0]):
+            continue
+        if strides[dimension] < least:
+            return False
+        least = strides[dimension] * sizes[dimension]
+    return True

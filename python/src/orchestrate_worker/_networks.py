@@ -195,16 +195,19 @@ class _Call:
 
     It stands where `Module.compile` puts what it made, which PyTorch calls instead of the module's own code, and leaves
     out of copies and of what it compiles. With any hook, PyTorch takes a longer way through each call; and hooks of a
-    module that was compiled in place are a part of what was compiled.
+    module that was compiled in place are a part of what was compiled. Like a hook, it counts nothing while PyTorch
+    compiles.
     """
 
     ATTRIBUTE = "_compiled_call_impl"
 
     def __init__(self, module: Any, hook: _Hook, compiled: Optional[Callable[..., Any]]) -> None:
         self._module, self._count, self._compiled = weakref.ref(module), hook.count, compiled
+        self._compiles = hook.compiles
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        self._count(args, kwargs)
+        if not self._compiles():
+            self._count(args, kwargs)
         return (self._compiled or self._module()._call_impl)(*args, **kwargs)  # type: ignore[union-attr]
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -220,15 +223,26 @@ class _Call:
 def _watch_calls(torch: Any, module: Any, hook: _Hook) -> Callable[[], None]:
     """Lets `hook` count all calls of `module`; returns what ends that."""
     compiled = vars(module).get(_Call.ATTRIBUTE)
-    # The module's own pre-hooks can change what enters it, and ours comes behind them.
-    is_changed = bool(module._forward_pre_hooks) or not hasattr(torch.nn.Module, _Call.ATTRIBUTE)
-    if compiled is None and is_changed:
+    if compiled is None and (_has_steps_of_its_own(module) or not hasattr(torch.nn.Module, _Call.ATTRIBUTE)):
         handle = module.register_forward_pre_hook(hook, with_kwargs=True)
         return handle.remove  # type: ignore[no-any-return]
     call = _Call(module, hook, compiled)
     # Some modules hand on what is set to the one within them.
     vars(module)[_Call.ATTRIBUTE] = call
     return call.remove
+
+
+def _has_steps_of_its_own(module: Any) -> bool:
+    """Whether a call of `module` passes more than the code of its class.
+
+    Its own pre-hooks can change what enters it, and ours comes behind them. Besides, a step that is compiled as a whole
+    leaves out the call of a module that has no such steps. Of others it compiles the call, and would find ours there.
+    """
+    hooks = ("_forward_pre_hooks", "_forward_hooks", "_backward_pre_hooks", "_backward_hooks")
+    if any(getattr(module, name, None) for name in hooks):
+        return True
+    # What `torch.compile` makes of a network has such code, but is left out, too.
+    return "forward" in vars(module) and "_orig_mod" not in vars(module)["_modules"]
 
 
 def _outermost(torch: Any) -> list[Any]:

@@ -2,14 +2,35 @@
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Optional
 
-from ._entered import Claim, Entered, rows_shown, samples_by_iteration
+from ._entered import Claim, Entered, Shape, rows_shown, samples_by_iteration
 from ._framework import Framework, Unusable
 from ._output import warn
+
+# How many parts of an item of data, and of each part, are looked at. Token ids in lists have thousands.
+_PARTS = 4
+
+# What else can be done about batches that seem to differ in size.
+_OR_SAY = "; if their first dimension is not that of the samples, say batch="
+
+
+@dataclass(frozen=True)
+class Item:
+    """What an item of data shows."""
+
+    samples: Optional[int] = None
+    """How many samples it holds."""
+    candidates: tuple[int, ...] = ()
+    """How many these can be, if nothing but a network can tell."""
+    first: Optional[Shape] = None
+    """The shape of the tensor that begins with the samples."""
+    shapes: tuple[Shape, ...] = ()
+    """The shapes of its tensors."""
 
 
 @dataclass
@@ -22,7 +43,7 @@ class Counted:
     warmup: Optional[int]
     elapsed_s: float
     started_at: float
-    shapes: Sequence[tuple[int, ...]] = ()
+    items: Sequence[Item] = ()
     ends: Sequence[float] = ()
     waits: Sequence[float] = ()
     losses: Sequence[Any] = ()
@@ -49,9 +70,13 @@ def read_sizes(counted: Counted, unit: Optional[str], framework: Framework) -> S
     networks = framework.entered()
     batch, samples, iters = _claimed(counted, networks, framework)
     sizes = Sizes(batch, samples, iters)
-    claim = Claim(batch if counted.iters is not None else samples, unit, counted.shapes)
+    claim = Claim(
+        batch if counted.iters is not None else samples, unit,
+        data=[shape for item in counted.items for shape in item.shapes], firsts=_firsts(counted),
+    )
     shown = samples_by_iteration(claim, networks)
     if shown is None:
+        _refuse_what_data_contradicts(counted, claim)
         sizes.unconfirmed.append("batch")
     elif set(shown) != {claim.samples}:
         _correct(sizes, shown, networks, has_iterations=counted.iters is not None)
@@ -66,31 +91,19 @@ def read_sizes(counted: Counted, unit: Optional[str], framework: Framework) -> S
     return sizes
 
 
+def _firsts(counted: Counted) -> list[Shape]:
+    return [item.first for item in counted.items if item.first is not None]
+
+
 def _claimed(
     counted: Counted, networks: Sequence[Entered], framework: Framework
 ) -> tuple[int, int, Optional[int]]:
-    """Batch, samples and iterations: from the data, from the script, or else from the network."""
-    batches = {shape[0] for shape in counted.shapes}
-    if len(batches) > 1:
-        raise _differ(batches)
-    images = framework.images()
-    seen = next(iter(batches), None)
-    if None not in (counted.batch, seen) and seen != counted.batch:
-        raise Unusable(f"the script says batch={counted.batch}, but its data comes in batches of {seen}")
-    batch = seen if seen is not None else counted.batch
-    iters = counted.iters
-    # One step of a loop of one's own may put several batches through the network, so what the script says comes first.
-    if batch is None and counted.samples is None:
-        rows = rows_shown(networks) if iters is not None else None
-        if rows is not None and len(set(rows)) > 1:
-            raise _differ(set(rows))
-        batch = rows[0] if rows else images[0] if images is not None else None
-    if batch is None and counted.samples is not None and iters is not None and counted.samples % iters == 0:
-        batch = counted.samples // iters
-    if batch is None and images is not None:
-        batch = images[0]
+    """Batch, samples and iterations: from the script, from the data, or else from the network."""
+    batch, iters = counted.batch, counted.iters
     if batch is None:
-        raise Unusable("nothing shows how many samples a batch holds: say it, as in window(batch=32)")
+        batch = _shown_batch(counted, networks, framework)
+    if batch is None:
+        raise Unusable("nothing shows how many samples a batch holds: say batch=, as in window(batch=32)")
     if iters is None and counted.samples is not None and counted.samples % batch == 0:
         iters = counted.samples // batch
     samples = counted.samples if counted.samples is not None else batch * iters if iters is not None else None
@@ -102,11 +115,45 @@ def _claimed(
     return batch, samples, iters
 
 
-def _differ(batches: set[int]) -> Unusable:
+def _shown_batch(counted: Counted, networks: Sequence[Entered], framework: Framework) -> Optional[int]:
+    """The samples of one iteration, from the data or else from the network; `None` if nothing shows them."""
+    items = [item for item in counted.items if item.shapes]
+    counts = {item.samples for item in items if item.samples is not None}
+    if items and all(item.samples is not None for item in items):
+        if len(counts) > 1:
+            raise _differ(counts, _OR_SAY)
+        return counts.pop()
+    if counted.samples is not None and counted.iters is not None and counted.samples % counted.iters == 0:
+        return counted.samples // counted.iters
+    # One step of a loop of one's own may put several batches through the network, so what the script says comes first.
+    rows = rows_shown(networks) if counted.samples is None and counted.iters is not None else None
+    if rows is not None and len(set(rows)) > 1:
+        if items:
+            return None
+        raise _differ(set(rows), _OR_SAY)
+    images = framework.images()
+    batch = rows[0] if rows else images[0] if images is not None else None
+    return batch if all(batch in (item.samples, *item.candidates) for item in items) else None
+
+
+def _differ(batches: set[int], hint: str = "") -> Unusable:
     several = ", ".join(map(str, sorted(batches)))
     return Unusable(
-        f"the batches of the window differ in size ({several}): leave out the last one, as by drop_last=True"
+        f"the batches of the window differ in size ({several}): leave out the last one, as by drop_last=True{hint}"
     )
+
+
+def _refuse_what_data_contradicts(counted: Counted, claim: Claim) -> None:
+    """Refuses a batch that the script says, no network shows, and the data cannot hold."""
+    said, items = counted.batch, counted.items
+    if said is None:
+        return
+    counts = {item.samples for item in items if item.samples is not None}
+    if len(counts) > 1 and max(counts) == said and not claim.is_second:
+        raise _differ(counts)
+    for item in items:
+        if item.samples is not None and all(math.prod(shape) < said for shape in item.shapes):
+            raise Unusable(f"the script says batch={said}, but its data comes in batches of {item.samples}")
 
 
 def _correct(sizes: Sizes, shown: Sequence[int], networks: Sequence[Entered], has_iterations: bool) -> None:
@@ -136,7 +183,7 @@ def _picture(
     """The shape of images that enter the network, and whether the network shows it; `None` if they differ."""
     entered = [tuple(shape) for network in networks for shape in network.shapes]
     beside = [shape for network in networks for others in network.shapes.values() for shape in others]
-    data = [shape for shape in counted.shapes if len(shape) == 4]
+    data = [first for first in _firsts(counted) if len(first) == 4]
     images = framework.images()
     if not entered and images is not None and len(images) == 4:
         entered = [tuple(images)]
@@ -148,3 +195,100 @@ def _picture(
         return None, False
     # Images may enter as rows of numbers.
     return data[0], any(math.prod(shape[1:]) == math.prod(data[0][1:]) for shape in entered)
+
+
+def outline(item: Any) -> Hashable:
+    """Something short by which items of other sizes differ: mostly, the shape of the first tensor or array. It is asked
+    for in each iteration; [`look_into`] tells the rest."""
+    has_parts = type(item) is tuple or type(item) is list
+    try:
+        # Mostly, the first part is what is trained on.
+        shape = getattr(item[0] if has_parts else item, "shape", None)
+        if shape and not callable(shape):
+            return shape if isinstance(shape, tuple) else tuple(shape)
+    except (IndexError, RuntimeError):  # there is no part, or it is a nested tensor, which has no shape
+        pass
+    for part in item[:_PARTS] if has_parts else _inner(item):
+        found = outline(part)
+        if found:
+            return ("list", len(part)) if isinstance(part, (list, tuple)) else found
+    return ()
+
+
+def look_into(item: Any) -> Item:
+    """What `item` shows: mostly, its first tensor begins with the samples.
+
+    Where tensors are in a list, there may be one for each sample, or one for each kind of data. Then something beside
+    the list has to be as many, such as labels.
+    """
+    shape = _shape(item)
+    if shape is not None:
+        return Item(shape[0], first=shape, shapes=(shape,))
+    parts = _parts(item)
+    main = next((number for number, part in enumerate(parts) if _shapes(part)), None)
+    if main is None:
+        return Item()
+    shapes = [shape for part in parts for shape in _shapes(part)]
+    is_list = _is_list_of_samples(item)
+    first = _shape(parts[main])
+    if first is not None and not is_list:
+        return Item(first[0], first=first, shapes=tuple(shapes))
+    group = item if is_list else parts[main]
+    within = _shapes(group)
+    candidates, beginnings = {len(group)}, {shape[0] for shape in within}
+    if len(beginnings) == 1:
+        candidates |= beginnings
+    beside = [] if is_list else [_count(part) for number, part in enumerate(parts) if number != main]
+    told = candidates.intersection(beside)
+    shapes += [(len(group), *shape) for shape in within[:1]]
+    return Item(told.pop() if len(told) == 1 else None, tuple({*candidates, len(item)}), shapes=tuple(shapes))
+
+
+def _is_list_of_samples(item: Any) -> bool:
+    """Whether it seems to be a list of mappings, or of images, that nobody has put together; or a packed sequence."""
+    some = list(_inner(item))
+    if isinstance(item, tuple) and hasattr(item, "batch_sizes"):
+        return True
+    if isinstance(item, Mapping) or len(some) < 2:
+        return False
+    if all(isinstance(part, Mapping) for part in some):
+        return all(part.keys() == some[0].keys() for part in some)
+    shapes = [_shape(part) or () for part in some]
+    return all(len(shape) == 3 and shape[0] == shapes[0][0] <= 4 for shape in shapes)
+
+
+def _count(part: Any) -> Optional[int]:
+    """How many samples a part of an item is for: labels in a tensor, or in a list. Tensors in a list do not tell."""
+    shape = _shape(part)
+    if shape is not None:
+        return shape[0]
+    is_list = isinstance(part, (list, tuple)) and not any(_shape(each) for each in part[:_PARTS])
+    return len(part) if is_list else None
+
+
+def _parts(item: Any) -> list[Any]:
+    """The first few parts of an item, where those of a mapping are parts of what it is in."""
+    parts = []
+    for part in _inner(item):
+        parts += _parts(part) if isinstance(part, Mapping) else [part]
+    return parts
+
+
+def _shapes(part: Any) -> list[Shape]:
+    """The shapes of the first few tensors in a part of an item."""
+    shape = _shape(part)
+    return [shape] if shape is not None else [shape for each in _inner(part) for shape in _shapes(each)]
+
+
+def _inner(item: Any) -> Iterator[Any]:
+    inner = item.values() if isinstance(item, Mapping) else item if isinstance(item, (list, tuple)) else ()
+    return itertools.islice(inner, _PARTS)
+
+
+def _shape(part: Any) -> Optional[Shape]:
+    """The shape of a tensor or an array that has dimensions."""
+    try:
+        shape = getattr(part, "shape", None)
+        return tuple(map(int, shape)) if shape and not callable(shape) else None
+    except Exception:  # some kinds of tensors have no shape
+        return None

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any, Optional
 
-from . import _graph, _networks, _process
+from . import _backward, _graph, _networks, _process, _switches
 from ._entered import Entered
 from ._framework import LIBRARIES, Framework, Settings, Unusable
 
@@ -37,8 +37,13 @@ class TorchFramework(Framework):
         self._on_cuda = bool(torch.cuda.is_initialized())
         self._on_mps = self._uses_mps()
         self._inside: Optional[_graph.Graph] = None
+        self._whole: Optional[_graph.Graph] = None
+        self._switches = _switches.read_switches()
+        self._records, self._recorded_on = self._on_cuda, 0
+        self._stream_of: tuple[int, ...] = ()
         self._watch = _networks.Watch()
         self._entered: list[Entered] = []
+        self._images: list[Optional[tuple[int, ...]]] = []
         self._passes, self._iterations = 0, 1
         self._replays = False
         self._single_thread = contextlib.ExitStack()
@@ -51,14 +56,17 @@ class TorchFramework(Framework):
     # --- the window ---------------------------------------------------------------------------------------------------
 
     def synchronize(self) -> None:
-        cuda = self._torch.cuda
-        if cuda.is_initialized():
-            # To wait for a device that nobody uses would take memory there.
-            used = [index for index in range(cuda.device_count()) if self._torch._C._cuda_hasPrimaryContext(index)]
-            for index in used or [cuda.current_device()]:
-                cuda.synchronize(index)
+        if self._torch.cuda.is_initialized():
+            for index in self._used():
+                self._torch.cuda.synchronize(index)
         if self._uses_mps():
             self._torch.mps.synchronize()
+
+    def _used(self) -> list[int]:
+        """The CUDA devices that this process uses. Whatever is asked of another one would take memory there."""
+        cuda = self._torch.cuda
+        used = [index for index in range(cuda.device_count()) if self._torch._C._cuda_hasPrimaryContext(index)]
+        return used or [cuda.current_device()]
 
     def end_warmup_iteration(self) -> None:
         _networks.watch().end_warmup_iteration(self._torch)
@@ -70,19 +78,30 @@ class TorchFramework(Framework):
         self._watch = _networks.watch()
         self._watch.open(self._torch)
         if self._on_cuda:
-            self._torch.cuda.reset_peak_memory_stats()
+            for index in self._used():
+                self._torch.cuda.reset_peak_memory_stats(index)
+            self._choose_stream()
             if _INJECTION in os.environ:
                 # A range belongs to one thread, but backward passes run on another one.
                 self._single_thread.enter_context(self._torch.autograd.set_multithreading_enabled(False))
             self._torch.cuda.cudart().cudaProfilerStart()
             self._torch.cuda.nvtx.range_push(RANGE)
         # What CUDA graphs capture is seen by backward passes alone.
-        _graph.keep_next(suffices=self._watch.has_entered if self.is_on_host() else lambda: False)
+        _backward.keep_next(suffices=self._watch.has_entered if self.is_on_host() else lambda: False)
+
+    def _choose_stream(self) -> None:
+        """Events are recorded where was trained before the window; if that is not known, on the current device."""
+        before = _backward.first_graph() or _backward.captured_graph()
+        indices = before.indices if before is not None and before.device == "cuda" else []
+        # An event of one device tells nothing of another one.
+        self._records = len(indices) < 2
+        self._recorded_on = indices[0] if indices else self._torch.cuda.current_device()
+        self._stream_of = (self._recorded_on,) if indices else ()
 
     def tick(self) -> None:
-        if self._on_cuda:
+        if self._records:
             event = self._torch.cuda.Event(enable_timing=True)
-            event.record()
+            event.record(*map(self._torch.cuda.current_stream, self._stream_of))
             self._events.append(event)
         self._watch.tick(self._torch)
 
@@ -91,10 +110,14 @@ class TorchFramework(Framework):
             self._torch.cuda.nvtx.range_pop()
             self._torch.cuda.cudart().cudaProfilerStop()
             self._single_thread.close()
-        self._inside = _graph.kept_graph()
-        self._passes, self._iterations = _graph.passes(), max(1, self._watch.iterations())
+        self._inside, self._images = _backward.kept_graph(), _backward.images_in_passes()
+        self._passes, self._iterations = _backward.passes(), max(1, self._watch.iterations())
         self._entered = self._watch.close()
         self._replays = self._on_cuda and self._has_cuda_graph()
+        # What a CUDA graph replays has no graph, except when it was captured.
+        self._whole = _backward.first_graph() or (_backward.captured_graph() if self._replays else None)
+        captured = self._whole.switches if self._replays and self._whole is not None else None
+        self._switches = _backward.kept_switches() or captured or _switches.read_switches()
 
     # --- after the window ---------------------------------------------------------------------------------------------
 
@@ -109,7 +132,8 @@ class TorchFramework(Framework):
 
     def clock(self) -> str:
         if self.device() == "cuda":
-            return "device_events" if len(self._events) > 1 else "submission"
+            are_there = all(place == (self._recorded_on,) for place in self._places() if place)
+            return "device_events" if are_there and len(self._events) > 1 else "submission"
         return "host" if self.device() == "cpu" else "submission"
 
     def seconds(self) -> Optional[list[float]]:
@@ -124,14 +148,15 @@ class TorchFramework(Framework):
         return "cuda" if self._on_cuda else "mps" if self._on_mps else "cpu"
 
     def precision(self, said: Optional[str]) -> Optional[str]:
-        graph = self._graph()
+        graph, whole = self._graph(), self._read_whole()
         if graph is None or not graph.products:
             return None
-        # The window's graph decides. But once it was used, a compiled part of it hides its inner types.
-        inside = self._inside if self._inside is not None and self._inside.products else graph
-        types = graph.products + inside.products if graph.compiled or inside.compiled else inside.products
-        if not (graph.compiled or inside.compiled):
+        types = graph.products
+        if not graph.compiled:
             types = Counter(dict(types.most_common(1)))
+        elif whole is not None:
+            # Once it was used, a compiled part of the window's graph hides its inner types.
+            types = types + whole.products
         if graph.parameter_types["float64"] or graph.parameter_types["float16"]:
             raise Unusable("the weights are in float64 or float16, which is none of fp32, tf32, amp and bf16")
         if types["float16"]:
@@ -142,18 +167,17 @@ class TorchFramework(Framework):
         return "tf32" if self._rounds() else "fp32"
 
     def settings(self) -> Settings:
-        torch, on_cuda = self._torch, self.device() == "cuda"
         found: Settings = {
             "tf32": self._rounds(),
-            "deterministic": torch.are_deterministic_algorithms_enabled(),
-            "cudnn_benchmark": bool(on_cuda and torch.backends.cudnn.benchmark),
-            "threads": torch.get_num_threads(),
+            "deterministic": self._switches.deterministic,
+            "cudnn_benchmark": self.device() == "cuda" and self._switches.cudnn_benchmark,
+            "threads": self._switches.threads,
         }
         graph = self._graph()
         if graph is not None:
-            found["compile"] = graph.compiled or bool(self._inside and self._inside.compiled)
-            if graph.channels_last is not None:
-                found["channels_last"] = graph.channels_last
+            found["compile"] = graph.compiled
+            if (channels_last := self._channels_last(graph)) is not None:
+                found["channels_last"] = channels_last
             # What a compiled part keeps for its backward pass says nothing about single products.
             if len(graph.products) > 1 and not graph.compiled:
                 found["product_types"] = dict(sorted(graph.products.items()))
@@ -162,6 +186,11 @@ class TorchFramework(Framework):
         if (optimizer := self._optimizer()) is not None:
             found["optimizer"] = type(optimizer).__name__.lower()
         return found
+
+    def _channels_last(self, graph: _graph.Graph) -> Optional[bool]:
+        """Whether all is in NHWC order: weights as they were in the window, feature maps as they were last read."""
+        whole = self._read_whole()
+        return _graph.all_of([graph.channels_last, whole.channels_last if whole is not None else None])
 
     def entered(self) -> list[Entered]:
         networks = self._entered
@@ -176,13 +205,13 @@ class TorchFramework(Framework):
 
     def _entered_a_graph(self) -> list[Entered]:
         """What the graph shows of images where no call of a network was seen, as if it were a network."""
-        graph = self._graph()
+        graph = self._whole
         if self._replays and not self._passes and graph is not None and graph.images is not None:
             entered = Entered(since=1)
             entered.is_captured, entered.each, entered.calls = True, [graph.images[0]], 1
             entered.shapes = {graph.images: ()}
             return [entered]
-        shapes = _graph.images_in_passes()
+        shapes = self._images
         if not self._passes or self._passes % self._iterations or None in shapes or not shapes:
             return []
         entered, each = Entered(since=1), self._passes // self._iterations
@@ -193,7 +222,7 @@ class TorchFramework(Framework):
         return [entered]
 
     def images(self) -> Optional[Sequence[int]]:
-        graph = self._graph()
+        graph = self._read_whole()
         return graph.images if graph is not None else None
 
     def logits(self) -> Optional[Sequence[int]]:
@@ -202,7 +231,7 @@ class TorchFramework(Framework):
 
     def details(self) -> dict[str, Any]:
         torch, graph = self._torch, self._graph()
-        details: dict[str, Any] = {"versions": _process.versions(_LIBRARIES), "float32": self._float32()}
+        details: dict[str, Any] = {"versions": _process.versions(_LIBRARIES), "float32": self._switches.float32}
         if graph is not None and graph.parameters:
             details["parameters"] = graph.parameters
         if (optimizer := self._optimizer()) is not None:
@@ -220,26 +249,49 @@ class TorchFramework(Framework):
         return details
 
     def _cuda_details(self) -> dict[str, Any]:
-        cuda = self._torch.cuda
-        about = cuda.get_device_properties(cuda.current_device())
-        uuid = getattr(about, "uuid", None)
+        """Of several devices, all names, and the most memory that one of them held."""
+        cuda, places, abouts = self._torch.cuda, self._places(), self._abouts()
+        uuids = [f"GPU-{about.uuid}" for about in abouts if getattr(about, "uuid", None) is not None]
+        # A list is no UUID, and must not be taken for one.
+        prefix = f"{len(uuids)} GPUs: " if len(uuids) > 1 else ""
         return {
-            "device_name": about.name,
-            "device_uuid": f"GPU-{uuid}" if uuid is not None else None,
-            "compute_capability": f"{about.major}.{about.minor}",
-            "peak_device_memory_bytes": cuda.max_memory_reserved(),
-            "peak_device_allocated_bytes": cuda.max_memory_allocated(),
+            "device_name": ", ".join(about.name for about in abouts),
+            "device_uuid": prefix + ", ".join(uuids) if uuids else None,
+            "compute_capability": ", ".join(sorted({f"{about.major}.{about.minor}" for about in abouts})),
+            "peak_device_memory_bytes": max(cuda.max_memory_reserved(*place) for place in places),
+            "peak_device_allocated_bytes": max(cuda.max_memory_allocated(*place) for place in places),
         }
+
+    def _places(self) -> list[tuple[int, ...]]:
+        """The CUDA devices that trained, as arguments of what is asked of them; the current one has none."""
+        graph = self._graph()
+        indices = graph.indices if graph is not None and graph.device == "cuda" else []
+        return [(index,) for index in indices] or [()]
+
+    def _abouts(self) -> list[Any]:
+        """PyTorch's properties of these devices."""
+        cuda = self._torch.cuda
+        return [cuda.get_device_properties(*(place or (cuda.current_device(),))) for place in self._places()]
 
     def _has_cuda_graph(self) -> bool:
         """Whether there is a CUDA graph: what it replays enters no network again."""
         kind = self._torch.cuda.CUDAGraph
         return any(issubclass(type(it), kind) for it in gc.get_objects())
 
+    def _read_whole(self) -> Optional[_graph.Graph]:
+        """The graph of the same training that was read before it was used, with layouts and images."""
+        graph, whole = self._graph(), self._whole
+        if graph is None or whole is None or graph is whole:
+            return whole
+        is_same = graph.compiled == whole.compiled and graph.weights_last == whole.weights_last
+        return whole if is_same and graph.trained & whole.trained else None
+
     def _graph(self) -> Optional[_graph.Graph]:
-        """What is known of the training: of the first graph of all, which was whole when it was read. What a CUDA graph
-        replays has none, except when it was captured."""
-        return _graph.first_graph() or (_graph.captured_graph() if self._replays else None)
+        """What decides: the graph of the window, or else the last training before it."""
+        inside, whole = self._inside, self._whole
+        if inside is None or (whole is not None and whole.products and not inside.products):
+            return whole
+        return inside
 
     def _optimizer(self) -> Any:
         """The optimizer that holds most of what was trained. No library lists its optimizers, so memory is searched."""
@@ -257,31 +309,12 @@ class TorchFramework(Framework):
         best = max(found, key=held, default=None)
         return best if best is not None and held(best) else None
 
-    def _float32(self) -> dict[str, str]:
-        """How single precision may be computed, by library and operation, in PyTorch's words."""
-        backends = self._torch.backends
-        places = {
-            "cuda_matmul": (backends.cuda.matmul, backends.cuda.matmul),
-            "cuda_conv": (getattr(backends.cudnn, "conv", None), backends.cudnn),
-            "onednn_matmul": (getattr(backends.mkldnn, "matmul", None), None),
-            "onednn_conv": (getattr(backends.mkldnn, "conv", None), None),
-        }
-        found = {}
-        for name, (new, old) in places.items():
-            # Since PyTorch 2.9 as a word; before, as a switch that must not be read once the words were used.
-            word = getattr(new, "fp32_precision", None)
-            if word is None and old is not None:
-                word = "tf32" if old.allow_tf32 else "ieee"
-            if word is not None:
-                found[name] = str(word)
-        return found
-
     def _rounds(self) -> bool:
         """Whether products in single precision may be rounded to fewer bits on the device that computed."""
         on_cuda = self.device() == "cuda"
-        if on_cuda and self._torch.cuda.get_device_properties(self._torch.cuda.current_device()).major < 8:
+        if on_cuda and all(about.major < 8 for about in self._abouts()):
             return False  # TF32 came with compute capability 8.0
-        graph, words = self._graph(), self._float32()
+        graph, words = self._graph(), self._switches.float32
         kinds = graph.kinds if graph is not None and graph.kinds else ("conv", "matmul")
         return any(words.get(f"{'cuda' if on_cuda else 'onednn'}_{kind}") in ("tf32", "bf16") for kind in kinds)
 

@@ -2,26 +2,22 @@
 
 from __future__ import annotations
 
-import itertools
 import os
 import re
 import sys
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Hashable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from types import TracebackType
 from typing import Any, Optional, TypeVar
 
-from . import _failure, _graph, _networks, _output, _process
+from . import _backward, _failure, _networks, _output, _process
 from ._assemble import Said, assemble, merge
 from ._framework import Framework, Unusable, loaded, refuse_rounding
 from ._ranks import Ranks
-from ._sizes import Counted
+from ._sizes import Counted, Item, look_into, outline
 
 T = TypeVar("T")
-
-# How many parts of an item of data, and of each part, are looked at. Token ids in lists have thousands.
-_PARTS = 4
 
 # Why a loop over `Window.over` that was left early measures nothing.
 _LEFT = (
@@ -64,7 +60,7 @@ class Window:
         self._loss: Any = None
         self._first_loss: Any = None
         self._wait = 0.0
-        self._shapes: set[tuple[int, ...]] = set()
+        self._items: dict[Hashable, Item] = {}
         self._is_on_host = False
         self._began = self._ended = self._started_at = 0.0
         self._first_step: Optional[float] = None
@@ -76,8 +72,8 @@ class Window:
         """Goes over `data`, an iteration for each item: the warm-up first, then the window.
 
         With `iters`, the loop ends after so many, and `data` begins anew as often as that takes; without, the window
-        ends with `data`. The time that `data` takes is counted as waited for data. The first tensor in each item tells
-        the batch.
+        ends with `data`. The time that `data` takes is counted as waited for data. If the script does not say the
+        batch, the first tensor in each item tells it.
         """
         if self._loops or self._warmed or self._ends:
             raise Unusable("window.over(…) was called for the second time, or after window.step()")
@@ -126,9 +122,9 @@ class Window:
         if self._first_step is None and not self._warmed and not self._ends:
             self._first_step = _process.seconds_since_start()
         if self._state == "open" or not self._warmup:
-            shape = _shape_in(item)
-            if shape is not None:
-                self._shapes.add(shape)
+            key = outline(item)
+            if key not in self._items:
+                self._items[key] = look_into(item)
 
     def report(self, **settings: Any) -> None:
         """Adds settings that nothing shows, such as `model` or parameters of the script. What is read back wins."""
@@ -179,7 +175,7 @@ class Window:
         refuse_rounding(os.environ)
         _networks.forget()
         if self._warmup:
-            _graph.forget()
+            _backward.forget()
         else:
             self._open()
         return self
@@ -287,8 +283,9 @@ class Window:
             raise Unusable(f"the window is not complete: {self._told()} were done")
         assert self._ranks is not None
         counted = Counted(
-            samples=self._samples, batch=self._batch, iters=len(self._ends) or None, shapes=sorted(map(tuple, self._shapes)),
+            samples=self._samples, batch=self._batch, iters=len(self._ends) or None,
             warmup=self._warmed if self._warmup else None, elapsed_s=self._ended - self._began,
+            items=list(self._items.values()),
             started_at=self._started_at, ends=[end - self._began for end in self._ends], waits=self._waits,
             losses=self._losses, first_loss=self._first_loss, first_step_s=self._first_step,
             switches=self._switches,
@@ -330,30 +327,6 @@ def _is_on_its_way(tensor: Any) -> bool:
     torch = sys.modules.get("torch")
     # Only devices copy to page-locked memory. To ask whether memory is, takes a moment and may start a driver.
     return torch is not None and torch.cuda.is_initialized() and tensor.is_pinned()
-
-
-def _shape_in(item: Any) -> Optional[tuple[int, ...]]:
-    """The shape of the first tensor or array in an item of data, among its first few parts."""
-    has_parts = type(item) is tuple or type(item) is list
-    try:
-        # Mostly, the first part is what is trained on.
-        shape = getattr(item[0] if has_parts else item, "shape", None)
-        if shape and not callable(shape):
-            return shape if isinstance(shape, tuple) else tuple(shape)
-    except (IndexError, RuntimeError):  # there is no part, or it is a nested tensor, which has no shape
-        pass
-    if has_parts:
-        return _first_shape(item[:_PARTS])
-    inner = item.values() if isinstance(item, Mapping) else item if isinstance(item, (list, tuple)) else ()
-    return _first_shape(itertools.islice(inner, _PARTS))
-
-
-def _first_shape(parts: Iterable[Any]) -> Optional[tuple[int, ...]]:
-    for part in parts:
-        shape = _shape_in(part)
-        if shape is not None:
-            return shape
-    return None
 
 
 def window(

@@ -1,0 +1,265 @@
+"""Which graphs of a script are read, and when.
+
+`torch.autograd.backward` is wrapped: the first graph of each training is read whole before it is used up. The first one
+within a window is kept, without its tensors, and read after the window. Neither takes time within a window before which
+the same was trained.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import importlib.abc
+import importlib.machinery
+import importlib.util
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from types import CodeType, FunctionType, ModuleType
+from typing import Any, Callable, Optional
+
+from ._graph import Graph, behind, images_among, nodes_from, pictures_of, read_nodes, saved_by
+from ._switches import Switches, read_switches
+
+# The attribute of a function that is wrapped already.
+_MARK = "_orchestrate_watches"
+
+# How many trainings are told apart before a window, and by how many nodes at most.
+_TRAININGS, _STEPS = 16, 16
+
+
+def _read_now(nodes: Sequence[Any]) -> Graph:
+    """Reads the graph behind `nodes`, which is about to be used up, and the switches that hold."""
+    graph = read_nodes(nodes_from(nodes), layouts=True)
+    graph.switches = read_switches()
+    return graph
+
+
+def _way(node: Any) -> tuple[Any, ...]:
+    """The first steps of the way from a loss to a tensor that is trained. They differ where trainings differ, and take
+    far less time than to read a graph."""
+    steps: list[Any] = []
+    while len(steps) < 2 * _STEPS:
+        # Each function that was compiled has a class of its own.
+        steps += (node.name(), id(type(node)))
+        after = behind(node)
+        if not after:
+            steps.append(id(getattr(node, "variable", None)))
+            break
+        node = after[0]
+    return tuple(steps)
+
+
+class _Watch:
+    """What the wrapped `torch.autograd.backward` has seen."""
+
+    def __init__(self) -> None:
+        self.trainings: dict[tuple[Any, ...], Graph] = {}
+        """The first graph of each training, by the way from its loss; of many trainings, those that came first."""
+        self.earlier = self.trainings
+        """The same until the last window ended."""
+        self.first: Optional[Graph] = None
+        """That of the last training."""
+        self.inside: Optional[list[Any]] = None
+        """The roots of the first graph within the window, or their nodes; `None` while nobody asks for it."""
+        self.switches: Optional[Switches] = None
+        """Those that held at the first backward pass of the window."""
+        self.captured: Optional[Graph] = None
+        """The graph that a CUDA graph has captured last."""
+        self.passes = 0
+        """Backward passes since the window began, as long as they were counted."""
+        self.suffices: Callable[[], bool] = lambda: False
+        """Whether something else shows what enters the networks, so that no more passes need to be seen."""
+        self.wraps: Callable[[bool], None] = lambda wraps: None
+        """Wraps `torch.autograd.backward`, or lets it be as it was."""
+        self.pictures: list[set[tuple[int, ...]]] = []
+        """What a compiled step keeps and can be images, in some of these passes."""
+
+    def look(self, tensors: Any) -> None:
+        """Reads what a compiled step has kept. That is done of some passes, ever fewer."""
+        node = getattr(tensors, "grad_fn", None)
+        if node is not None and "Compiled" in node.name():
+            self.pictures.append(pictures_of(saved_by(node)))
+
+    def capture(self, tensors: Any) -> None:
+        """Reads the graph of `tensors`, while a CUDA graph captures it."""
+        node = getattr(tensors, "grad_fn", None)
+        if node is not None:
+            self.captured = _read_now([node])
+
+    def see(self, tensors: Any, retains: bool) -> None:
+        """Reads the graph of `tensors` if a training begins with it, and keeps it if the window does."""
+        if self.inside == [] and self.switches is None:
+            self.switches = read_switches()
+        # Whatever is neither a tensor nor some of them, such as an edge of a graph, is not looked at.
+        candidates = tensors if isinstance(tensors, (list, tuple)) else [tensors]
+        roots = [root for root in candidates if getattr(root, "grad_fn", None) is not None]
+        if not roots:
+            return
+        way = _way(roots[0].grad_fn)
+        if way not in self.trainings and len(self.trainings) < _TRAININGS:
+            # Within a window, nothing is read for the second time.
+            known = self.earlier.get(way) if self.inside is not None else None
+            self.trainings[way] = known or _read_now([root.grad_fn for root in roots])
+        self.first = self.trainings.get(way, self.first)
+        if self.inside == [] and not retains:
+            # A node of Python does not live longer than its tensor; a loss is small enough to be kept for it.
+            self.inside = [root if root.numel() == 1 else root.grad_fn for root in roots]
+
+    def begin_anew(self) -> None:
+        """From now on, what is trained before a window is read anew, for it may have changed."""
+        self.earlier, self.trainings = self.trainings, {}
+
+
+_WATCH = _Watch()
+
+
+def first_graph() -> Optional[Graph]:
+    """The first graph of the training that went backward last, since [`forget`]."""
+    return _WATCH.first
+
+
+def captured_graph() -> Optional[Graph]:
+    """The graph that a CUDA graph has captured last. It is replayed without going backward again."""
+    return _WATCH.captured
+
+
+def forget() -> None:
+    """Forgets the graphs before a warm-up: its graph is that of the window."""
+    _WATCH.first, _WATCH.earlier, _WATCH.trainings = None, {}, {}
+
+
+def keep_next(suffices: Callable[[], bool]) -> None:
+    """Keeps the next graph that goes backward, for [`kept_graph`]. If it `suffices` then, no further pass is seen until
+    that is called."""
+    _WATCH.inside, _WATCH.switches, _WATCH.passes, _WATCH.pictures, _WATCH.suffices = [], None, 0, [], suffices
+
+
+def kept_graph() -> Optional[Graph]:
+    """What was kept since [`keep_next`]: types, but of layouts those of weights alone."""
+    _WATCH.wraps(True)
+    _WATCH.begin_anew()
+    roots, _WATCH.inside = _WATCH.inside, None
+    nodes = [getattr(root, "grad_fn", root) for root in roots or ()]
+    return read_nodes(nodes_from(nodes), layouts=False) if nodes else None
+
+
+def kept_switches() -> Optional[Switches]:
+    """The switches at the first backward pass since [`keep_next`]."""
+    return _WATCH.switches
+
+
+def passes() -> int:
+    """The backward passes since [`keep_next`], as long as they were counted."""
+    return _WATCH.passes
+
+
+def images_in_passes() -> list[Optional[tuple[int, ...]]]:
+    """The shapes of images, in some passes of a compiled step since [`keep_next`]; else that in the first graph."""
+    first = _WATCH.first
+    if first is None:
+        return []
+    return [images_among(pictures, first) for pictures in _WATCH.pictures] or [first.images]
+
+
+def watch_backward() -> None:
+    """Wraps `torch.autograd.backward`, at once or as soon as PyTorch is imported."""
+    if "torch" in sys.modules:
+        _wrap(sys.modules["torch"])
+    elif not any(isinstance(finder, _AfterImport) for finder in sys.meta_path):
+        sys.meta_path.insert(0, _AfterImport("torch", _wrap))
+
+
+def _wrap(torch: ModuleType) -> None:
+    backward = torch.autograd.backward
+    if hasattr(backward, _MARK):
+        return
+
+    watch = _WATCH
+
+    @functools.wraps(backward)
+    def watched(tensors: Any, *args: Any, **options: Any) -> None:
+        if not watch.inside:
+            if isinstance(tensors, Iterator):
+                tensors = tuple(tensors)
+            retains = any(map(bool, args[1:3])) or options.get("retain_graph") or options.get("create_graph")
+            watch.see(tensors, bool(retains))
+            if watch.inside and watch.suffices():
+                wrap(False)
+        if torch.cuda.is_initialized() and torch.cuda.is_current_stream_capturing():
+            watch.capture(tensors)
+        watch.passes = passes = watch.passes + 1
+        if passes & (passes - 1) == 0:
+            watch.look(tensors)
+        backward(tensors, *args, **options)
+
+    def wrap(wraps: bool) -> None:
+        # Whoever has wrapped it after us stays.
+        if torch.autograd.backward is (backward if wraps else watched):
+            torch.autograd.backward = watched if wraps else backward
+
+    setattr(watched, _MARK, True)
+    watch.wraps = wrap
+    wrap(True)
+    with contextlib.suppress(Exception):  # how that is done differs from one PyTorch to the next
+        _hide_from_compiler(torch)
+
+
+def _hide_from_compiler(torch: Any) -> None:
+    """Keeps `torch.compile` from compiling this package, which it does if a script compiles its backward pass, too.
+    What was compiled would be compiled anew with each number that is counted."""
+    frames = torch._C._dynamo.eval_frame
+    skip: Callable[[CodeType], None] = getattr(frames, "skip_code", None) or functools.partial(
+        lambda strategy, code: frames.set_code_exec_strategy(code, strategy),
+        frames._FrameExecStrategy(frames._FrameAction.SKIP, frames._FrameAction.DEFAULT),
+    )
+    package = __name__.partition(".")[0]
+    for name, module in list(sys.modules.items()):
+        if name.partition(".")[0] == package:
+            for code in _codes(vars(module), name):
+                skip(code)
+
+
+def _codes(names: Mapping[str, Any], module: str) -> Iterator[CodeType]:
+    """The code of all functions of a module or class, with those within them."""
+    for value in list(names.values()):
+        value = getattr(value, "__wrapped__", getattr(value, "fget", value))
+        if getattr(value, "__module__", None) != module:
+            continue
+        if isinstance(value, type):
+            yield from _codes(vars(value), module)
+        elif isinstance(value, FunctionType):
+            rest = [value.__code__]
+            while rest:
+                code = rest.pop()
+                rest.extend(inner for inner in code.co_consts if isinstance(inner, CodeType))
+                yield code
+
+
+class _AfterImport(importlib.abc.MetaPathFinder):
+    """Calls a function with a module as soon as it was imported."""
+
+    def __init__(self, name: str, then: Callable[[ModuleType], None]) -> None:
+        self.name, self.then, self.asks = name, then, False
+
+    def find_spec(
+        self, fullname: str, path: Optional[Sequence[str]], target: Optional[ModuleType] = None
+    ) -> Optional[importlib.machinery.ModuleSpec]:
+        if fullname != self.name or self.asks:
+            return None
+        # Who only asks whether there is such a module imports nothing, so this stays until it was imported.
+        self.asks = True
+        try:
+            spec = importlib.util.find_spec(fullname)
+        finally:
+            self.asks = False
+        if spec is not None and spec.loader is not None:
+            execute = spec.loader.exec_module
+
+            def execute_and_tell(module: ModuleType) -> None:
+                execute(module)
+                if self in sys.meta_path:
+                    sys.meta_path.remove(self)
+                self.then(module)
+
+            spec.loader.exec_module = execute_and_tell  # type: ignore[method-assign]
+        return spec
