@@ -103,8 +103,8 @@ impl StudyArgs {
     }
 }
 
-/// Writes the other `files` of a report below its `directory`, and removes those figures of an earlier report that it no
-/// longer has. Their paths consist of valid names, so nothing is written elsewhere.
+/// Writes the other `files` of a report below its `directory`, and removes those figures of an earlier report that it
+/// no longer has. Their paths consist of valid names, so nothing is written elsewhere.
 pub(super) fn write_files(directory: &Path, files: &[File]) -> Result<(), Failure> {
     for file in files {
         make_directory(directory.join(&file.path).parent().unwrap_or(directory))?;
