@@ -2,7 +2,7 @@
 //! and print the table of results.
 #![expect(clippy::disallowed_methods, reason = "the command line creates the report's directory")]
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -22,7 +22,7 @@ use crate::analysis::printed::Throughput;
 use crate::analysis::table::{CSV_FILES, CsvFile};
 use crate::analysis::versus::is_same_worker;
 use crate::analysis::{Analysis, Cell, Span, Study};
-use crate::files::{write_atomic, write_atomic_by};
+use crate::files::{sync_directory, write_atomic, write_atomic_by, write_one_of_many};
 use crate::job::{Job, Name};
 use crate::plan::{Absences, Inventory, Plan, PlannedEnv, Standing, quote, renamed};
 use crate::prepare::peaks::load_peaks;
@@ -106,14 +106,19 @@ impl StudyArgs {
 /// Writes the other `files` of a report below its `directory`, and removes those figures of an earlier report that it
 /// no longer has. Their paths consist of valid names, so nothing is written elsewhere.
 pub(super) fn write_files(directory: &Path, files: &[File]) -> Result<(), Failure> {
-    for file in files {
-        make_directory(directory.join(&file.path).parent().unwrap_or(directory))?;
+    let place = |file: &File| directory.join(&file.path).parent().unwrap_or(directory).to_owned();
+    let places: BTreeSet<PathBuf> = files.iter().map(place).collect();
+    for place in &places {
+        make_directory(place)?;
     }
     let written = threads::each(files.len(), |number| {
         let File { path, contents } = &files[number];
-        write_atomic(&directory.join(path), contents)
+        write_one_of_many(&directory.join(path), contents)
     });
     written.into_iter().collect::<Result<(), _>>()?;
+    for path in places {
+        sync_directory(&path).map_err(|source| MakeError { path, source })?;
+    }
     remove_old_figures(directory, files)?;
     Ok(())
 }
@@ -201,9 +206,9 @@ fn make_directory(path: &Path) -> Result<(), MakeError> {
     std::fs::create_dir_all(path).map_err(|source| MakeError { path: path.to_owned(), source })
 }
 
-/// A directory that cannot be created or cleaned up.
+/// A directory that cannot be created, cleaned up or synced.
 #[derive(Debug, thiserror::Error)]
-#[error("cannot create or clean up {}", path.display())]
+#[error("cannot create, clean up or sync {}", path.display())]
 struct MakeError {
     path: PathBuf,
     source: std::io::Error,

@@ -50,6 +50,15 @@ pub fn write_atomic_by(
     sync_directory(directory).map_err(|source| WriteError { path: path.to_owned(), source })
 }
 
+/// Writes `contents` to `path` atomically, as one of many files of a directory that the caller syncs with
+/// [`sync_directory`] after the last one.
+///
+/// # Errors
+/// As [`write_atomic`].
+pub fn write_one_of_many(path: &Path, contents: &[u8]) -> Result<(), WriteError> {
+    replace(path, |file| file.write_all(contents).and_then(|()| file.sync_all())).map(drop)
+}
+
 /// Writes `contents` to `path` atomically for every reader, but does not sync: a power cut can leave an empty or cut
 /// file. Its readers must be able to tell, by a seal for example.
 ///

@@ -12,8 +12,8 @@ mod regular;
 mod trial;
 
 pub use atomic::{
-    WriteError, hidden_name, process_word, sync_directory, write_atomic, write_atomic_by, write_plain,
-    write_whole,
+    WriteError, hidden_name, process_word, sync_directory, write_atomic, write_atomic_by, write_one_of_many,
+    write_plain, write_whole,
 };
 pub use bounded::keep_within;
 pub use dirs::{AttemptDir, JobDir};

@@ -51,11 +51,31 @@ pub(super) fn fonts() -> usvg::fontdb::Database {
 }
 
 fn drawn(svg: &str, options: &usvg::Options<'_>) -> Result<Vec<u8>, DrawError> {
-    let tree = usvg::Tree::from_str(svg, options).map_err(|source| DrawError::Parse(Box::new(source)))?;
+    let tree = usvg::Tree::from_str(&without_hover(svg), options)
+        .map_err(|source| DrawError::Parse(Box::new(source)))?;
     let size = tree.size();
     let [width, height] = [size.width(), size.height()].map(|length| (length * SCALE).ceil() as u32);
     let band = tiny_skia::Pixmap::new(width, height.min(BAND)).ok_or(DrawError::Size { width, height })?;
     encoded(&tree, height, band).map_err(|error| DrawError::Encode(error.to_string()))
+}
+
+/// `svg` without what draws nothing, and is most of it: the texts for whoever points at a mark, and the links.
+fn without_hover(svg: &str) -> String {
+    let mut kept = String::with_capacity(svg.len() / 2);
+    let mut rest = svg;
+    while let Some((before, tag)) = rest.split_once('<') {
+        kept.push_str(before);
+        let end = if tag.starts_with("title>") { Some("</title>") } else { None };
+        let end = end.or((tag.starts_with("a ") || tag.starts_with("/a>")).then_some(">"));
+        rest = match end.and_then(|end| tag.split_once(end)) {
+            Some((_, after)) => after,
+            None => {
+                kept.push('<');
+                tag
+            }
+        };
+    }
+    kept + rest
 }
 
 /// Draws and encodes band by band, in the pixels of `band`, so that a tall figure takes no more memory than a low one.
@@ -165,6 +185,15 @@ mod tests {
         let drawn = pngs(&svgs.iter().map(String::as_str).collect::<Vec<_>>());
         let alone: Vec<Vec<u8>> = svgs.iter().map(|svg| self::tests::alone(svg)).collect();
         assert_eq!(drawn.into_iter().map(Result::unwrap).collect::<Vec<_>>(), alone);
+    }
+
+    #[test]
+    fn what_draws_nothing_is_left_out() {
+        let svg =
+            "<svg><title>all</title><rect/><a href=\"x\"><circle><title>a\nb</title></circle></a>1</svg>\n";
+        assert_eq!(without_hover(svg), "<svg><rect/><circle></circle>1</svg>\n");
+        assert_eq!(without_hover("<svg"), "<svg");
+        assert_eq!(without_hover("<title>open"), "<title>open");
     }
 
     #[test]

@@ -15,6 +15,9 @@ const FONT_FAMILY: &str = "Ubuntu Light, Ubuntu, DejaVu Sans, Helvetica, Arial, 
 /// The page, as seen from the files of figures.
 const PAGE: &str = "../report.html";
 
+/// So many bytes have room in a drawing before it is moved. Most drawings take no more.
+const ROOM: usize = 1 << 18;
+
 /// Which part of a text its position refers to.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Anchor {
@@ -114,7 +117,7 @@ fn escape_lines(text: &str) -> String {
 impl Svg {
     /// An empty drawing. Screen readers read `title`.
     pub(super) fn new(width: f64, title: &str) -> Self {
-        Svg { width, title: title.to_owned(), body: String::new() }
+        Svg { width, title: title.to_owned(), body: String::with_capacity(ROOM) }
     }
 
     fn element(&mut self, text: &str) {
@@ -193,14 +196,18 @@ impl Svg {
     pub(super) fn finish(self, height: f64) -> String {
         let [width, height] = [self.width, height.ceil()].map(number);
         let title = escape(&self.title);
-        format!(
+        let head = format!(
             "<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"orchestrate\" width=\"{width}\" height=\"{height}\" \
              viewBox=\"0 0 {width} {height}\" font-family=\"{FONT_FAMILY}\" role=\"graphics-document\" \
              aria-label=\"{title}\">\n\
-             <title>{title}</title>\n{}\n<rect width=\"{width}\" height=\"{height}\" fill=\"{PAPER}\"/>\n{}</svg>\n",
+             <title>{title}</title>\n{}\n<rect width=\"{width}\" height=\"{height}\" fill=\"{PAPER}\"/>\n",
             dark_mode(),
-            self.body
-        )
+        );
+        // In place, since there can be a hundred drawings of half a megabyte each.
+        let mut text = self.body;
+        text.insert_str(0, &head);
+        text.push_str("</svg>\n");
+        text
     }
 }
 
