@@ -98,11 +98,15 @@ mod tests {
         move |record| record.provenance.host.hostname = host.into()
     }
 
-    /// The lines of `study`: their batches, and what tells them apart.
-    fn told(study: StudyBuilder) -> Vec<(Vec<u32>, String, Vec<u32>)> {
+    /// A line: its batches with their medians, 0 without a result; what tells it apart; the batches of others.
+    type Told = (Vec<(u32, f64)>, String, Vec<u32>);
+
+    /// The lines of `study`.
+    fn told(study: StudyBuilder) -> Vec<Told> {
         let study = study.build();
         let analysis = analyse(&study);
-        let batch = |row: &usize| analysis.rows[*row].config.batch;
+        let batch =
+            |row: &usize| (analysis.rows[*row].config.batch, analysis.rows[*row].median().unwrap_or(0.0));
         let of = |line: &Line| {
             let elsewhere = line.elsewhere.iter().copied().collect();
             (line.rows.iter().map(batch).collect(), line.apart.clone(), elsewhere)
@@ -118,8 +122,8 @@ mod tests {
             .run_with(key("gpu", "resnet18", 16, 1), 21.0, on("b"))
             .run_with(key("gpu", "resnet18", 16, 2), 11.0, on("a"))
             .run_with(key("gpu", "resnet18", 32, 1), 12.0, on("a"));
-        let a = (vec![8, 16, 32], " on a".to_owned(), vec![]);
-        let b = (vec![8, 16], " on b".to_owned(), vec![32]);
+        let a = (vec![(8, 10.0), (16, 11.0), (32, 12.0)], " on a".to_owned(), vec![]);
+        let b = (vec![(8, 20.0), (16, 21.0)], " on b".to_owned(), vec![32]);
         assert_eq!(told(study), [a, b]);
     }
 
@@ -134,12 +138,12 @@ mod tests {
             .failure(key("gpu", "resnet18", 4, 1), Outcome::Signalled { signal: 9 })
             .run_with(key("gpu", "resnet18", 8, 1), 10.0, driver("1"))
             .run_with(key("gpu", "resnet18", 8, 2), 20.0, driver("2"));
-        let first = (vec![4, 8], " (1 of 2)".to_owned(), vec![]);
-        let second = (vec![8], " (2 of 2)".to_owned(), vec![4]);
+        let first = (vec![(4, 0.0), (8, 10.0)], " (1 of 2)".to_owned(), vec![]);
+        let second = (vec![(8, 20.0)], " (2 of 2)".to_owned(), vec![4]);
         assert_eq!(told(study), [first, second]);
         assert_eq!(
             told(StudyBuilder::new().runs("cpu", "vgg16", 8, &[1.0])),
-            [(vec![8], String::new(), vec![])]
+            [(vec![(8, 1.0)], String::new(), vec![])]
         );
     }
 }

@@ -65,8 +65,11 @@ fn without_hover(svg: &str) -> String {
     let mut rest = svg;
     while let Some((before, tag)) = rest.split_once('<') {
         kept.push_str(before);
-        let end = if tag.starts_with("title>") { Some("</title>") } else { None };
-        let end = end.or((tag.starts_with("a ") || tag.starts_with("/a>")).then_some(">"));
+        let end = match tag {
+            _ if tag.starts_with("title>") => Some("</title>"),
+            _ if tag.starts_with("a ") || tag.starts_with("/a>") => Some(">"),
+            _ => None,
+        };
         rest = match end.and_then(|end| tag.split_once(end)) {
             Some((_, after)) => after,
             None => {
