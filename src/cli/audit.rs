@@ -69,7 +69,7 @@ pub(super) fn run(args: &AuditArgs, global: &Global) -> Result<Exit, Failure> {
 #[derive(Debug, thiserror::Error)]
 enum LoadLedgerError {
     /// The file cannot be read.
-    #[error("cannot read the ledger {}: {source}", path.display())]
+    #[error("cannot read the ledger {}", path.display())]
     Read { path: PathBuf, source: std::io::Error },
     /// There is nothing in it to audit.
     #[error("{0}")]

@@ -65,6 +65,7 @@ fn what_cannot_be_read_is_named_and_all_of_it_at_once() {
     {
         assert!(ended.stderr.contains(words), "{ended:?}");
     }
+    assert_eq!(ended.stderr.matches("os error 2").count(), 1, "a reason is said once: {ended:?}");
     assert!(ended.stderr.contains("hint: `--map COLUMN=NAME`"), "{ended:?}");
     audit(&project, &["c.csv", "--map", "colour=model"]).code(2).says("no ledger has a column colour");
     audit(&project, &["c.csv", "--map", "model=modle"]).code(2).says("did you mean `model`");
