@@ -31,6 +31,15 @@ pub(super) struct Kernel {
     pub(super) metrics: Metrics,
 }
 
+/// What the tables of a file say.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Table {
+    /// The kernels, in the order of their first rows.
+    pub(super) kernels: Vec<Kernel>,
+    /// Whether ids are missing: Nsight Compute numbers the kernels of each process from 0.
+    pub(super) has_gaps: bool,
+}
+
 /// Why a table cannot be read. Lines are those of the file, from 1.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TableError {
@@ -140,12 +149,11 @@ impl<W: Fn(&str) -> bool> TableReader<W> {
         TableError::Torn { line: self.lines, why }
     }
 
-    /// The kernels, in the order of their first rows; `None` if there is no table. `is_whole` tells whether the file
-    /// could be read to its end.
+    /// What was read; `None` if there is no table. `is_whole` tells whether the file could be read to its end.
     ///
     /// # Errors
     /// A table is cut off or inconsistent.
-    pub(super) fn finish(mut self, is_whole: bool) -> Result<Option<Vec<Kernel>>, TableError> {
+    pub(super) fn finish(mut self, is_whole: bool) -> Result<Option<Table>, TableError> {
         if let Some(error) = self.error.take() {
             return Err(error);
         }
@@ -355,7 +363,7 @@ impl<W: Fn(&str) -> bool> Rows<W> {
     }
 
     /// Reads the ambiguous values once all rows have been read.
-    fn finish(self) -> Result<Vec<Kernel>, TableError> {
+    fn finish(self) -> Result<Table, TableError> {
         let mut found = self.found;
         if let Some((kernel, line)) = found.last {
             let rows = &found.metric_rows;
@@ -371,7 +379,7 @@ impl<W: Fn(&str) -> bool> Rows<W> {
             return Err(TableError::Notation(contradictory.to_owned()));
         }
         cells.into_iter().try_for_each(|cell| found.insert(cell, self.notation))?;
-        Ok(found.kernels)
+        Ok(Table { has_gaps: found.has_gaps(), kernels: found.kernels })
     }
 }
 
@@ -394,6 +402,17 @@ impl Found {
             return Err(TableError::Row { line, why });
         }
         Ok(())
+    }
+
+    /// Whether a process has fewer kernels than its greatest id says.
+    fn has_gaps(&self) -> bool {
+        let mut processes: BTreeMap<&str, (u64, u64)> = BTreeMap::new();
+        for (process, id) in self.by_id.keys() {
+            let (kernels, greatest) = processes.entry(process).or_default();
+            *kernels += 1;
+            *greatest = id.parse().map_or(u64::MAX, |id: u64| id.max(*greatest));
+        }
+        processes.values().any(|(kernels, greatest)| kernels - 1 != *greatest)
     }
 
     /// The index of the kernel of a row.

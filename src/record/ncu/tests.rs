@@ -11,6 +11,9 @@ use crate::record::{Counters, ReportedExit};
 
 /// H100: three kernels in the measured range, units with prefixes, a tensor path together with a part of it.
 const WIDE: &str = include_str!("../../../tests/records/ncu_wide_nvtx.csv");
+/// H200, `ncu` 2025.3.1 as orchestrate starts it: the first kernels of a window of resnet18 in TF32, on 64 × 64 pixels.
+/// No message announces kernels or follows the table.
+const H200: &str = include_str!("../../../tests/records/ncu_wide_h200.csv");
 /// T4: a process and its child, each with a kernel 0, and a second table with rules.
 const LONG: &str = include_str!("../../../tests/records/ncu_long_child_process_rules.csv");
 /// From 2021, in a German locale, with a log that does not announce kernels.
@@ -183,17 +186,60 @@ fn a_file_that_cannot_be_read_to_its_end_is_torn() {
     assert!(matches!(failure, NcuFailure::Table(TableError::Torn { .. })), "{failure}");
 }
 
+#[test]
+fn a_table_of_todays_profiler_on_a_real_device_is_whole() {
+    let counters = parse(H200).unwrap();
+    assert!(!counters.unproven);
+    assert_eq!((counters.kernels, counters.kernel_names), (6, 5));
+    assert_eq!(counters.capability, Some(Capability { major: 9, minor: 0 }));
+    let totals = counters.totals();
+    // 8 images of 32 × 32 outputs and 64 channels: products of 7 × 7 × 3 = 147 numbers, filled up to 160.
+    assert_eq!(totals.tensor_flops["tf32_dst_fp32"], 2 * (8 * 32 * 32) * 64 * 160);
+    assert_eq!((totals.dram_bytes, totals.dram_write_bytes), (Some(7_241_472), Some(0)));
+    assert_eq!(totals.seconds, Some(34_272e-9));
+    assert_eq!(
+        counters.warnings.len(),
+        1,
+        "it tells that the clocks are not locked: {:?}",
+        counters.warnings
+    );
+}
+
 /// A table that was cut at the end of a row, when the disk was full, looks like a shorter table.
 #[test]
-fn a_table_whose_end_nobody_saw_is_unproven_even_after_exit_0() {
-    let end = |csv: &str| parse(csv).unwrap().unproven;
-    assert!(end(GERMAN), "it announces no kernels");
-    let without_last = GERMAN.trim_end().rsplit_once('\n').unwrap().0;
-    assert!(end(&format!("{without_last}\n")));
+fn a_table_that_a_full_disk_can_have_cut_is_unproven_even_after_exit_0() {
+    let unproven = |csv: &str| parse(csv).unwrap().unproven;
+    // The length of a row is not what decides, so a row is filled up to where a block ends.
+    let filled = |csv: &str, length: usize| {
+        let (head, last) = csv.trim_end().rsplit_once('\n').unwrap();
+        let name = last.find("void ").unwrap();
+        let missing = length - csv.len();
+        format!("{head}\n{}{}{}\n", &last[..name], "x".repeat(missing), &last[name..])
+    };
+    let blocks = H200.len().next_multiple_of(512);
+    let cut = filled(H200, blocks);
+    assert_eq!(cut.len() % 512, 0);
+    assert!(unproven(&cut), "the disk may have been full");
+    assert!(!unproven(&filled(H200, blocks + 1)), "a full disk cuts between blocks");
     let message = "==PROF== Disconnected from process 7\n";
-    assert!(!end(&format!("{GERMAN}{message}\n")), "a message follows the table");
-    let announced = WIDE.lines().filter(|line| !line.starts_with("==PROF== Profiling"));
-    assert!(end(&announced.map(|line| format!("{line}\n")).collect::<String>()));
+    let below = |csv: &str, length: usize| format!("{}{message}", filled(csv, length - message.len()));
+    assert!(!unproven(&below(H200, blocks + 512)), "a message follows the table");
+    let announced = filled(WIDE, WIDE.len().next_multiple_of(512));
+    assert!(!unproven(&announced), "as many kernels as were announced");
+}
+
+#[test]
+fn a_table_without_some_of_its_ids_is_unproven() {
+    let without = |csv: &str, id: &str| -> String {
+        csv.lines().filter(|line| !line.starts_with(id)).map(|line| format!("{line}\n")).collect()
+    };
+    assert!(!parse(&without(H200, "\"none")).unwrap().unproven);
+    for id in ["\"0\",", "\"3\","] {
+        let csv = without(H200, id);
+        assert_ne!(csv.len() % 512, 0);
+        let counters = parse(&csv).unwrap();
+        assert!(counters.unproven && counters.kernels == 5, "{id}");
+    }
 }
 
 #[test]
@@ -567,12 +613,12 @@ fn kernels_that_took_no_time_have_no_share_of_it() {
 
 proptest! {
     #[test]
-    fn a_truncated_file_has_no_wrong_totals(
-        text in prop::sample::select(vec![WIDE, LONG, GERMAN]),
+    fn a_file_that_a_full_disk_cut_has_no_wrong_totals(
+        text in prop::sample::select(vec![WIDE, LONG, GERMAN, H200]),
         cut in any::<prop::sample::Index>(),
         exit in prop::sample::select(vec![None, EXIT_0]),
     ) {
-        let cut = text.floor_char_boundary(cut.index(text.len()));
+        let cut = text.floor_char_boundary(cut.index(text.len()) / 512 * 512);
         let whole = parse(text).unwrap();
         let output = Output { csv: &text[..cut], exit, ..Output::default() };
         if let Ok(counters) = parse_ncu(&output, &Selection::default()) {
@@ -593,7 +639,7 @@ proptest! {
 
     #[test]
     fn a_garbled_table_does_not_panic(
-        text in prop::sample::select(vec![WIDE, LONG, GERMAN]),
+        text in prop::sample::select(vec![WIDE, LONG, GERMAN, H200]),
         edits in edits(),
         exit in prop::sample::select(vec![None, EXIT_0]),
     ) {
