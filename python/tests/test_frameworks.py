@@ -44,6 +44,22 @@ with worker.window(warmup=1, iters=5, {said}) as window:
         window.loss(weights[0, 0])
 """
 
+# A stand-in for JAX on an NVIDIA GPU.
+JAX_ON_A_GPU = """
+import sys, types
+class Device:
+    compute_capability, device_kind, memory_stats = {capability!r}, "Fake GPU", staticmethod(lambda: None)
+jax = types.ModuleType("jax")
+jax.config = types.SimpleNamespace(jax_default_matmul_precision={products!r}, jax_enable_x64=False)
+jax.process_count, jax.live_arrays, jax.effects_barrier = lambda: 1, list, lambda: None
+jax.default_backend, jax.devices, jax.device_get = lambda: "gpu", lambda: [Device], list
+sys.modules["jax"] = jax
+import orchestrate_worker as worker
+with worker.window(warmup=1, iters=2, batch=4, precision={said!r}) as window:
+    for number in range(3):
+        window.step()
+"""
+
 # A stand-in for CUDA. The training stays on the processor; what counts is who is asked, and in which order.
 CUDA = """
 asked = []
@@ -166,6 +182,31 @@ class Lightning(unittest.TestCase):
         done, measurement, _ = run(LIGHTNING.format(epochs=1, precision="32-true"))
         self.assertNotEqual(done.returncode, 0)
         self.assertIn("3 of 3 warm-up iterations and 1 of 7 measured ones", measurement["failure"]["message"])
+
+
+class JaxOnAGpu(unittest.TestCase):
+    """JAX computes products of single precision in TF32, unless it is told not to."""
+
+    def test_rounded_products_are_not_fp32(self):
+        cases = (
+            ("9.0", None, "fp32", "tf32"),
+            ("9.0", "high", "fp32", "tf32"),
+            ("9.0", "float32", "fp32", "fp32"),
+            ("9.0", "highest", "tf32", "fp32"),
+            ("8.0", "tensorfloat32", "tf32", "tf32"),
+            ("7.5", None, "fp32", "fp32"),
+            ("9.0", None, "bf16", "bf16"),
+            ("9.0", "BF16_BF16_F32_X6", "fp32", "fp32"),
+            ("gfx90a", None, "fp32", "fp32"),
+        )
+        for capability, products, said, found in cases:
+            with self.subTest(capability=capability, products=products, said=said):
+                done, measurement, _ = run(JAX_ON_A_GPU.format(capability=capability, products=products, said=said))
+                self.assertEqual(done.returncode, 0, done.stderr)
+                self.assertEqual(measurement["effective"]["precision"], found)
+                self.assertEqual("what it did shows precision" in done.stderr, said != found)
+                confirmed = capability[0] in "789" and said != "bf16" and not (products or "").startswith("BF16")
+                self.assertEqual("precision" in measurement["details"]["repeated"], not confirmed)
 
 
 @unittest.skipUnless(importlib.util.find_spec("jax"), "JAX is not installed for this Python")

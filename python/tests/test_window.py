@@ -328,6 +328,14 @@ class Refused(unittest.TestCase):
         for words, name in (("batch=0", "batch is 0"), ("iters=True", "iters is True"), ("warmup=-1", "warmup is -1")):
             self.assert_refused(f"worker.window({words})\n", f"{name}: expected a whole number")
 
+    def test_flops_are_no_setting(self):
+        refused = "flops_per_sample is no setting: call window.detail(flops_per_sample=…)"
+        self.assert_refused("worker.window(batch=1, flops_per_sample=1e9)\n", refused)
+        script = "with worker.window(batch=1, precision='fp32') as window:\n    window.{}(flops_per_sample=1e9)\n"
+        self.assert_refused(script.format("report"), refused)
+        done, measurement, _ = run("import orchestrate_worker as worker\n" + script.format("detail") + "    window.step()\n")
+        self.assertEqual((done.returncode, measurement["details"]["flops_per_sample"]), (0, 1e9), done.stderr)
+
     def test_metrics_that_cannot_be(self):
         window = "with worker.window(batch=1, precision='fp32') as window:\n    window.step()\n    "
         self.assert_refused(window + "window.metric('Top 1', 1)", "'Top 1' is no name of a metric")

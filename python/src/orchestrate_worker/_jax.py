@@ -1,6 +1,7 @@
 """JAX: what it is waited for with, and what it tells about the training.
 
 Nothing of JAX shows in which type the operations inside a compiled function compute, so a script says its precision.
+But JAX shows whether it rounds products of single precision.
 """
 
 from __future__ import annotations
@@ -13,6 +14,15 @@ from ._framework import LIBRARIES, Framework, Settings, Unusable
 
 _LIBRARIES = ("jax", "jaxlib", "flax", "optax", "equinox", *LIBRARIES)
 _DEVICES = {"cpu": "cpu", "gpu": "cuda", "cuda": "cuda", "METAL": "mps"}
+
+# What `jax_default_matmul_precision` says of products of single precision on NVIDIA GPUs. JAX's own default is the
+# fastest, which is TF32 where there is TF32: https://docs.jax.dev/en/latest/201/precision.html
+_PRODUCTS = {
+    **dict.fromkeys(("float32", "highest", "F32_F32_F32"), "fp32"),
+    **dict.fromkeys(("default", "fastest", "high", "tensorfloat32", "TF32_TF32_F32"), "tf32"),
+}
+# The first compute capability with TF32: Ampere.
+_HAS_TF32 = 8
 
 
 class JaxFramework(Framework):
@@ -41,10 +51,20 @@ class JaxFramework(Framework):
         backend = str(self._jax.default_backend())
         return _DEVICES.get(backend, backend)
 
+    def precision(self, said: Optional[str]) -> Optional[str]:
+        """Of single precision alone, JAX shows how its products are rounded."""
+        if said not in ("fp32", "tf32") or self.device() != "cuda":
+            return None
+        capability = str(getattr(self._jax.devices()[0], "compute_capability", ""))
+        if not capability[:1].isdigit():
+            return None
+        return "fp32" if float(capability) < _HAS_TF32 else _PRODUCTS.get(self._products())
+
+    def _products(self) -> str:
+        return str(self._jax.config.jax_default_matmul_precision or "default")
+
     def settings(self) -> Settings:
-        config = self._jax.config
-        word = config.jax_default_matmul_precision
-        return {"matmul_precision": str(word or "default"), "x64": bool(config.jax_enable_x64), "compile": True}
+        return {"matmul_precision": self._products(), "x64": bool(self._jax.config.jax_enable_x64), "compile": True}
 
     def details(self) -> dict[str, Any]:
         device = self._jax.devices()[0]

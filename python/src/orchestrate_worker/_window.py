@@ -44,6 +44,7 @@ class Window:
         if unit is not None and (not isinstance(unit, str) or not re.fullmatch("[A-Za-z0-9_-]{1,24}", unit)):
             expected = "expected a word of 1 to 24 ASCII letters, digits, _ and -, such as tokens"
             raise ValueError(f"unit is {unit!r}: {expected}")
+        _refuse_details(said)
         self.measurement: Optional[dict[str, Any]] = None
         self._samples, self._batch, self._warmup, self._iters = samples, batch, warmup, iters
         self._said = Said(dict(said), {}, unit)
@@ -128,6 +129,7 @@ class Window:
 
     def report(self, **settings: Any) -> None:
         """Adds settings that nothing shows, such as `model` or parameters of the script. What is read back wins."""
+        _refuse_details(settings)
         self._said.settings.update(settings)
 
     def detail(self, **details: Any) -> None:
@@ -308,6 +310,12 @@ class Window:
                 _output.write_json(path, self.measurement)
             else:
                 print(_output.page(self.measurement), flush=True)
+
+
+def _refuse_details(settings: dict[str, Any]) -> None:
+    """As a setting, it would stand beside the numbers that it is meant for, and nobody would look there."""
+    if "flops_per_sample" in settings:
+        raise ValueError("flops_per_sample is no setting: call window.detail(flops_per_sample=…)")
 
 
 def _kept(number: Any) -> Any:
