@@ -119,7 +119,10 @@ pub const INHERITED: &[Inherited] = &[
     },
     Inherited {
         what: "PyTorch's compiler, several processes, JAX",
+        // The compilers of C and C++ are those that PyTorch's compiler calls, and Triton.
         names: &[
+            "CC",
+            "CXX",
             "TORCHINDUCTOR_*",
             "TORCHDYNAMO_*",
             "TRITON_*",
@@ -332,6 +335,7 @@ mod tests {
         for (name, on_shipped, on_own) in [
             ("PYTHONPATH", Some(Bearing::Nothing), Some(Bearing::Setting)),
             ("JAX_ENABLE_X64", Some(Bearing::Nothing), Some(Bearing::Setting)),
+            ("CXX", Some(Bearing::Nothing), Some(Bearing::Setting)),
             ("OMP_NUM_THREADS", Some(Bearing::Setting), Some(Bearing::Setting)),
             ("LD_LIBRARY_PATH", Some(Bearing::Search), Some(Bearing::Search)),
             ("MY_DATA", None, None),
