@@ -14,6 +14,7 @@ use super::versus::{Side, Told, Versus, ratio_texts, versus_by_name};
 use crate::job::{Key, parameter};
 use crate::stats::{CONFIDENCE, Interval};
 use crate::text::count_text;
+use crate::threads;
 
 /// The axes that every matrix has.
 const ENV: &str = "env";
@@ -112,11 +113,11 @@ fn effects_of(axis: &str, rows: &[Row<'_>]) -> Vec<Effect> {
     }
     let place = reference(axis, &values, rows);
     let reference = values.remove(place);
-    let compared = values.into_iter().filter_map(|value| {
-        let [from, to] = sides(axis, [&reference, &value], rows)?;
-        let versus = versus_by_name(&from, &to, Settings::default()).ok()?;
-        Some((value, versus))
+    let found = threads::each(values.len(), |number| {
+        let [from, to] = sides(axis, [&reference, &values[number]], rows)?;
+        versus_by_name(&from, &to, Settings::default()).ok()
     });
+    let compared = values.into_iter().zip(found).filter_map(|(value, versus)| Some((value, versus?)));
     let effect = |(place, (value, versus)): (usize, (String, Versus))| {
         let (axis, reference) = (axis.to_owned(), reference.clone());
         Effect { axis, reference, value, place: place + 1, versus }

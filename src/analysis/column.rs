@@ -15,28 +15,13 @@ use crate::clean::clean_text;
 /// What stands where a value is not known.
 pub const NOT_KNOWN: &str = "NA";
 
-/// A table of words.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Table {
+/// A table as CSV, and what its columns mean. As words, it would take several times the memory.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Written {
     /// The columns.
     pub columns: Vec<About>,
-    /// Each as long as the columns.
-    pub rows: Vec<Vec<String>>,
-}
-
-impl Table {
-    /// The names of the columns.
-    pub fn header(&self) -> Vec<String> {
-        names(&self.columns)
-    }
-
-    /// The table as CSV. Cells that a spreadsheet would take for a formula begin with `'`.
-    pub fn csv(&self) -> String {
-        let mut text = Vec::new();
-        let written = write_csv(std::iter::once(&self.header()).chain(&self.rows), &mut text);
-        written.expect("memory takes all bytes");
-        String::from_utf8(text).expect("words are UTF-8 and so is what csv puts between them")
-    }
+    /// The names of the columns, and the rows: see [`Rows::write_csv`].
+    pub csv: String,
 }
 
 /// A table whose rows are made one after the other. There can be a hundred thousand, each with a hundred cells.
@@ -58,7 +43,7 @@ impl<'a> Rows<'a> {
         Rows { columns: self.columns, rows: Box::new(self.rows.zip(others.rows).map(joined)) }
     }
 
-    /// Writes the table as CSV to `out`, row by row: see [`Table::csv`].
+    /// Writes the table as CSV to `out`, row by row. Cells that a spreadsheet would take for a formula begin with `'`.
     ///
     /// # Errors
     /// As of `out`.
@@ -66,9 +51,55 @@ impl<'a> Rows<'a> {
         write_csv(std::iter::once(names(&self.columns)).chain(self.rows), out)
     }
 
+    /// The table as CSV.
+    pub fn written(self) -> Written {
+        let (columns, mut text) = (self.columns.clone(), Vec::new());
+        self.write_csv(&mut text).expect("memory takes all bytes");
+        let csv = String::from_utf8(text).expect("words are UTF-8 and so is what csv puts between them");
+        Written { columns, csv }
+    }
+}
+
+/// A table as words, for tests.
+#[cfg(test)]
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Table {
+    /// The columns.
+    pub columns: Vec<About>,
+    /// Each as long as the columns.
+    pub rows: Vec<Vec<String>>,
+}
+
+#[cfg(test)]
+impl Table {
+    /// The names of the columns.
+    pub fn header(&self) -> Vec<String> {
+        names(&self.columns)
+    }
+
+    /// The table as [`Rows::written`] has it.
+    pub fn csv(&self) -> String {
+        let rows = Box::new(self.rows.clone().into_iter());
+        Rows { columns: self.columns.clone(), rows }.written().csv
+    }
+}
+
+#[cfg(test)]
+impl Rows<'_> {
     /// All rows at once.
     pub fn table(self) -> Table {
         Table { columns: self.columns, rows: self.rows.collect() }
+    }
+}
+
+#[cfg(test)]
+impl Written {
+    /// The table as it is read back.
+    pub fn read(&self) -> Table {
+        let mut reader = csv::Reader::from_reader(self.csv.as_bytes());
+        let words = |record: csv::StringRecord| record.iter().map(str::to_owned).collect();
+        let rows = reader.records().map(|record| words(record.unwrap())).collect();
+        Table { columns: self.columns.clone(), rows }
     }
 }
 

@@ -16,6 +16,7 @@ use crate::job::{ConfigOf, Device, Key, WorkerTemplate, distinction};
 use crate::protocol::SampleUnit;
 use crate::record::Machine;
 use crate::stats::{self, CONFIDENCE, Interval, TooFew};
+use crate::threads;
 
 /// Statistics of samples per second over the runs that count.
 #[derive(Clone, Debug, PartialEq)]
@@ -230,16 +231,17 @@ pub fn rows<'a>(runs: &[Run<'a>], varying: &[String], study: &'a Study) -> Vec<R
         }
     }
     let profiles = Profiles::of(runs);
-    let rows = configs.into_iter().flat_map(|(_, members)| {
-        let config = members[0].cell.job.key().config();
-        rows_of_config(&config, &members, study)
-    });
     let complete = |row: Row<'a>| Row {
         distinction: distinction(&row.config, varying),
         counted: profiles.counted(&row.config, row.circumstances.as_ref()),
         ..row
     };
-    rows.map(complete).collect()
+    let rows = threads::each(configs.len(), |number| -> Vec<Row<'a>> {
+        let members = &configs[number].1;
+        let config = members[0].cell.job.key().config();
+        rows_of_config(&config, members, study).into_iter().map(complete).collect()
+    });
+    rows.into_iter().flatten().collect()
 }
 
 fn rows_of_config<'a>(config: &Key, members: &[Run<'a>], study: &'a Study) -> Vec<Row<'a>> {

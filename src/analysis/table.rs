@@ -1,7 +1,7 @@
 //! The CSV files, as tables of words. Units stand in the column names; what is not known is `NA`, never blank and never
 //! 0.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use super::analyse::Analysis;
 use super::audit::audit;
@@ -20,12 +20,14 @@ use super::scaling::Curve;
 use super::sequence::Placed;
 use super::trace::RowTraces;
 use super::tradeoff::{Offer, Tradeoff};
-use super::versus::Versus;
+use super::versus::{Line, Versus};
 use super::{Cell, Run};
 use crate::job::JobId;
 
 pub use super::cell_type::CellType;
-pub use super::column::{About, NOT_KNOWN, Rows, Section, Table};
+#[cfg(test)]
+pub use super::column::Table;
+pub use super::column::{About, NOT_KNOWN, Rows, Section, Written};
 pub use super::source::Source;
 pub use super::table_keys::{ForeignKey, Keys};
 
@@ -155,31 +157,34 @@ pub fn exclusions<'a>(analysis: &'a Analysis<'_>) -> Rows<'a> {
 }
 
 /// The runs with a result of some rows, by their indices: what a figure of single runs shows.
-pub fn runs_table(rows: &[usize], analysis: &Analysis<'_>) -> Table {
+pub fn runs_table(rows: &[usize], analysis: &Analysis<'_>) -> Written {
+    let of_rows: HashSet<usize> = rows.iter().copied().collect();
     let placed = analysis.sequences.iter().flat_map(|sequence| &sequence.runs);
-    let placed: HashMap<(usize, usize), Placed> =
-        placed.map(|placed| ((placed.row, placed.run), *placed)).collect();
+    let placed: HashMap<(usize, usize), Placed> = placed
+        .filter(|placed| of_rows.contains(&placed.row))
+        .map(|placed| ((placed.row, placed.run), *placed))
+        .collect();
     let line = |(row, run): (usize, usize)| RunLine {
         row: &analysis.rows[row],
         run: &analysis.rows[row].runs[run],
         placed: placed.get(&(row, run)).copied(),
     };
     let runs = rows.iter().flat_map(|row| (0..analysis.rows[*row].runs.len()).map(move |run| (*row, run)));
-    run_columns(&analysis.own).rows(runs.map(line)).table()
+    run_columns(&analysis.own).rows(runs.map(line)).written()
 }
 
 /// Some runs of a machine, by time.
-pub fn sequence_table(runs: &[Placed], analysis: &Analysis<'_>) -> Table {
+pub fn sequence_table(runs: &[Placed], analysis: &Analysis<'_>) -> Written {
     let line = |placed: &Placed| RunLine {
         row: &analysis.rows[placed.row],
         run: &analysis.rows[placed.row].runs[placed.run],
         placed: Some(*placed),
     };
-    run_columns(&analysis.own).rows(runs.iter().map(line)).table()
+    run_columns(&analysis.own).rows(runs.iter().map(line)).written()
 }
 
 /// The rows of some curves.
-pub fn curve_table(curves: &[&Curve], analysis: &Analysis<'_>) -> Table {
+pub fn curve_table(curves: &[&Curve], analysis: &Analysis<'_>) -> Written {
     let lines = curves.iter().flat_map(|curve| {
         curve.steps.iter().enumerate().map(|(place, step)| CurveLine {
             row: &analysis.rows[step.row],
@@ -187,7 +192,7 @@ pub fn curve_table(curves: &[&Curve], analysis: &Analysis<'_>) -> Table {
             is_knee: curve.knee == Some(place),
         })
     });
-    curve_columns(&analysis.own).rows(lines).table()
+    curve_columns(&analysis.own).rows(lines).written()
 }
 
 /// What the manual says about the columns of a [`curve_table`].
@@ -196,7 +201,7 @@ pub fn curve_sections() -> Vec<Section> {
 }
 
 /// The iterations of some rows, in parts.
-pub fn trace_table(traces: &[RowTraces], analysis: &Analysis<'_>) -> Table {
+pub fn trace_table(traces: &[RowTraces], analysis: &Analysis<'_>) -> Written {
     let lines = traces.iter().flat_map(|of_row| {
         let row = &analysis.rows[of_row.row];
         of_row.traces.iter().flat_map(move |trace| {
@@ -204,7 +209,7 @@ pub fn trace_table(traces: &[RowTraces], analysis: &Analysis<'_>) -> Table {
             trace.parts.iter().map(move |part| TraceLine { row, run, iterations: *part })
         })
     });
-    trace_columns(&analysis.own).rows(lines).table()
+    trace_columns(&analysis.own).rows(lines).written()
 }
 
 /// What the manual says about the columns of a [`trace_table`].
@@ -213,12 +218,12 @@ pub fn trace_sections() -> Vec<Section> {
 }
 
 /// The rows of some tradeoffs, with what they cost.
-pub fn offer_table(tradeoffs: &[&Tradeoff], analysis: &Analysis<'_>) -> Table {
+pub fn offer_table(tradeoffs: &[&Tradeoff], analysis: &Analysis<'_>) -> Written {
     let lines = tradeoffs.iter().flat_map(|tradeoff| {
         let line = |offer: Offer| OfferLine { row: &analysis.rows[offer.row], price: tradeoff.price, offer };
         tradeoff.offers.iter().copied().map(line)
     });
-    offer_columns(&analysis.own).rows(lines).table()
+    offer_columns(&analysis.own).rows(lines).written()
 }
 
 /// What the manual says about the columns of an [`offer_table`].
@@ -237,9 +242,9 @@ pub fn roofline_points<'a>(analysis: &'a Analysis<'_>) -> Rows<'a> {
 }
 
 /// The points of some rooflines that figures show.
-pub fn roofline_table(analysis: &Analysis<'_>, rooflines: &[Roofline<'_>]) -> Table {
+pub fn roofline_table(analysis: &Analysis<'_>, rooflines: &[Roofline<'_>]) -> Written {
     let lines = point_lines(analysis, rooflines).filter(|line| line.point.source.is_drawn());
-    point_columns(&analysis.own).rows(lines).table()
+    point_columns(&analysis.own).rows(lines).written()
 }
 
 fn point_lines<'a>(
@@ -253,8 +258,8 @@ fn point_lines<'a>(
 }
 
 /// The kernels of `row`, as its kernel roofline shows them.
-pub fn kernel_table(row: &Row<'_>, analysis: &Analysis<'_>) -> Table {
-    kernel_columns(&analysis.own).rows(kernel_lines(row)).table()
+pub fn kernel_table(row: &Row<'_>, analysis: &Analysis<'_>) -> Written {
+    kernel_columns(&analysis.own).rows(kernel_lines(row)).written()
 }
 
 /// What the manual says about the columns of a [`kernel_table`].
@@ -272,11 +277,10 @@ pub fn axes<'a>(analysis: &'a Analysis<'_>) -> Rows<'a> {
     effect_columns().rows(&analysis.axes)
 }
 
-/// What the forest plot of `effect` shows: its configs, each with the axis in front.
-pub fn effect_table(effect: &Effect) -> Table {
-    let lines = &effect.versus.lines;
-    let configs = comparison_columns().rows(lines.iter().cloned());
-    axis_columns().rows(lines.iter().map(|_| effect)).beside(configs).table()
+/// What a forest plot of `effect` shows: `lines`, its configs, each with the axis in front.
+pub fn effect_table(effect: &Effect, lines: &[&Line]) -> Written {
+    let configs = comparison_columns().rows(lines.iter().copied().cloned());
+    axis_columns().rows(lines.iter().map(|_| effect)).beside(configs).written()
 }
 
 /// What the manual says about the columns of an [`effect_table`].
@@ -285,8 +289,8 @@ pub fn effect_sections() -> Vec<Section> {
 }
 
 /// `history.csv`: one line per config, host and version.
-pub fn history_table(history: &History) -> Table {
-    history_columns().rows(&history.points).table()
+pub fn history_table(history: &History) -> Written {
+    history_columns().rows(&history.points).written()
 }
 
 /// What the manual says about the columns of a [`history_table`].
@@ -295,8 +299,8 @@ pub fn history_sections() -> Vec<Section> {
 }
 
 /// `comparison.csv`: one line per config of either side.
-pub fn comparison_table(versus: &Versus) -> Table {
-    comparison_columns().rows(versus.lines.iter().cloned()).table()
+pub fn comparison_table(versus: &Versus) -> Written {
+    comparison_columns().rows(versus.lines.iter().cloned()).written()
 }
 
 /// What the manual says about the columns of a [`comparison_table`].
@@ -324,7 +328,7 @@ mod tests {
         {
             insta::assert_snapshot!(*name, table.csv());
         }
-        insta::assert_snapshot!("runs", runs_table(&[0, 1, 2, 3], &analyse(&study_with_peaks())).csv());
+        insta::assert_snapshot!("runs", runs_table(&[0, 1, 2, 3], &analyse(&study_with_peaks())).csv);
     }
 
     /// A row that is whole, one with a disturbed run, and one of which no run remains.

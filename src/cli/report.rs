@@ -44,12 +44,14 @@ pub(super) fn run(args: ReportArgs, global: &Global) -> Result<Exit, Failure> {
         || args.study.write_tables(&analysis, &study.matrix.name),
         || render(&study, &analysis, &templates, &links, &commands).map_err(render_failure),
     );
-    let directory = tables?;
-    write_files(&directory, &files?)?;
+    let (directory, files) = (tables?, files?);
+    let (written, results) =
+        threads::both(|| write_files(&directory, &files), || results_text(&study, &analysis));
+    written?;
     for effect in &analysis.axes {
         print_line(&effect.text())?;
     }
-    print_line(&results_text(&study, &analysis))?;
+    print_line(&results)?;
     for finding in &analysis.findings {
         print_line(&format!("- {}", finding.text))?;
     }

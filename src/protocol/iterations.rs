@@ -122,8 +122,9 @@ impl Iterations {
         let mut first_non_finite = None;
         let mut told: Option<IterationClock> = None;
         let mut iterations = Vec::new();
-        for (iteration, line) in reader.records().enumerate() {
-            let line = line?;
+        let mut line = csv::StringRecord::new();
+        while reader.read_record(&mut line)? {
+            let iteration = iterations.len();
             let word = |column: usize| line.get(column).unwrap_or_default().trim();
             let wrong =
                 |column, value: &str| BadIterations::Malformed { column, iteration, value: value.to_owned() };

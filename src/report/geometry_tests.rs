@@ -300,7 +300,7 @@ fn two_of_the_same_study_are_equal_byte_by_byte() {
     let of = || {
         let mut all = Vec::new();
         each_drawing(&study_of_60(), |figure, drawing| {
-            all.push((figure.file_name(drawing), drawing.svg.clone(), drawing.numbers.csv()));
+            all.push((figure.file_name(drawing), drawing.svg.clone(), drawing.numbers.csv.clone()));
         });
         all
     };

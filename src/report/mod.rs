@@ -127,7 +127,8 @@ pub fn history_files(matrix: &str, history: &History) -> [(&'static str, String)
         columns: &table.columns,
         keys: Keys::VERSIONS,
     };
-    [(NAME, table.csv()), (DATA_PACKAGE, package(matrix, &[described]))]
+    let package = package(matrix, &[described]);
+    [(NAME, table.csv), (DATA_PACKAGE, package)]
 }
 
 /// Renders the figures and pages, and the `datapackage.json` of all tables. They belong beside the [`CSV_FILES`].
@@ -177,16 +178,14 @@ fn pages(
 
 /// The SVG and the CSV of each drawing.
 fn drawings(figures: Vec<Drawn>) -> Vec<File> {
-    let all: Vec<(String, Drawing)> = figures
-        .into_iter()
-        .flat_map(|(figure, drawings)| drawings.into_iter().map(|it| (figure.file_name(&it), it)))
-        .collect();
-    let tables = threads::each(all.len(), |number| all[number].1.numbers.csv());
-    let files = |((name, drawing), table): ((String, Drawing), String)| {
+    let all = figures.into_iter().flat_map(|(figure, drawings)| {
+        drawings.into_iter().map(|drawing| (figure.file_name(&drawing), drawing))
+    });
+    let files = |(name, drawing): (String, Drawing)| {
         let path = |extension| format!("figures/{name}.{extension}");
-        [File::text(path("svg"), drawing.svg), File::text(path("csv"), table)]
+        [File::text(path("svg"), drawing.svg), File::text(path("csv"), drawing.numbers.csv)]
     };
-    all.into_iter().zip(tables).flat_map(files).collect()
+    all.flat_map(files).collect()
 }
 
 /// The drawings on the page, each with its name.
@@ -283,7 +282,7 @@ mod tests {
         for figure in FIGURES {
             let of = |analysis: &Analysis<'_>| -> (usize, usize) {
                 let drawings = (figure.draw)(analysis);
-                let rows = drawings.iter().flat_map(|it| &it.numbers.rows).count();
+                let rows = drawings.iter().flat_map(|it| it.numbers.read().rows).count();
                 (rows, drawings.iter().map(|drawing| shapes(&drawing.svg)).sum())
             };
             let ((rows, all), (fewer_rows, fewer_shapes)) = (of(&analysis), of(&without));
@@ -313,7 +312,7 @@ mod tests {
                 let names = columns.map(|about| about.name.into_owned());
                 // Those of the study are one each in the manual.
                 let names: Vec<String> = names.filter(|name| !name.contains("NAME")).collect();
-                let header = drawing.numbers.header();
+                let header = drawing.numbers.read().header();
                 let header = header.iter().filter(|name| !name.starts_with("param_"));
                 assert_eq!(
                     header.cloned().collect::<Vec<_>>(),

@@ -83,39 +83,58 @@ impl Reading {
 
     fn with(
         dirs: &[JobDir],
-        mut stamps: impl Iterator<Item = Option<Stamps>>,
+        mut stamps: impl Iterator<Item = Option<Stamps>> + Send,
         mut cache: Option<CacheReader>,
     ) -> Option<Reading> {
-        let mut pool = Pool::default();
-        let survivors = Survivors::of_system();
         let mut reading = Reading { done: Vec::with_capacity(dirs.len()), ..Reading::default() };
-        // What is running, or runs again, is read once more, and all of its directory at one time.
-        for (number, batch) in dirs.chunks(BATCH).enumerate() {
-            let stamps: Vec<Option<Stamps>> = stamps.by_ref().take(batch.len()).collect();
-            let records = records(batch, &stamps, cache.as_mut());
-            for (index, ((dir, stamps), found)) in batch.iter().zip(stamps).zip(records).enumerate() {
-                let is_new = !matches!(found, Found::Kept(_));
-                let record = match found {
-                    Found::Kept(record) => {
-                        let record = Arc::new(pool.lean(record));
-                        reading.inventory.jobs.insert(record.id, Standing::Done(Arc::clone(&record)));
-                        Some(record)
-                    }
-                    Found::Done(record) if !dir.attempt(record.attempt + 1).path().exists() => {
-                        take_done(dir, record, &mut reading.inventory, &mut pool, &survivors)
-                    }
-                    Found::Done(_) | Found::Other => {
-                        read_job_dir(dir, &mut reading.inventory, &mut pool, &survivors)
-                    }
-                };
-                if let (Some(stamps), Some(record)) = (stamps, record) {
-                    reading.new += usize::from(is_new);
-                    reading.done.push(Kept { place: number * BATCH + index, stamps, record });
-                }
-            }
+        let (mut pool, survivors) = (Pool::default(), Survivors::of_system());
+        let mut batches = dirs.chunks(BATCH).enumerate();
+        let mut next = || {
+            let (number, dirs) = batches.next()?;
+            let stamps: Vec<Option<Stamps>> = stamps.by_ref().take(dirs.len()).collect();
+            let found = records(dirs, &stamps, cache.as_mut());
+            Some(Batch { first: number * BATCH, dirs, stamps, found })
+        };
+        let mut current = next();
+        while let Some(batch) = current {
+            // The records of a batch are read while those of the one before it are taken in.
+            (current, ()) = threads::both(&mut next, || reading.take(batch, &mut pool, &survivors));
         }
         cache.is_none_or(|mut cache| cache.is_sound()).then_some(reading)
     }
+
+    /// Takes in what was found. What is running, or runs again, is read once more, and all of its directory at one
+    /// time.
+    fn take(&mut self, batch: Batch<'_>, pool: &mut Pool, survivors: &Survivors) {
+        let Batch { first, dirs, stamps, found } = batch;
+        for (index, ((dir, stamps), found)) in dirs.iter().zip(stamps).zip(found).enumerate() {
+            let is_new = !matches!(found, Found::Kept(_));
+            let record = match found {
+                Found::Kept(record) => {
+                    let record = Arc::new(pool.lean(record));
+                    self.inventory.jobs.insert(record.id, Standing::Done(Arc::clone(&record)));
+                    Some(record)
+                }
+                Found::Done(record) if !dir.attempt(record.attempt + 1).path().exists() => {
+                    take_done(dir, record, &mut self.inventory, pool, survivors)
+                }
+                Found::Done(_) | Found::Other => read_job_dir(dir, &mut self.inventory, pool, survivors),
+            };
+            if let (Some(stamps), Some(record)) = (stamps, record) {
+                self.new += usize::from(is_new);
+                self.done.push(Kept { place: first + index, stamps, record });
+            }
+        }
+    }
+}
+
+/// Neighbouring directories, and what was found in them.
+struct Batch<'a> {
+    /// The place of the first one among all directories.
+    first: usize,
+    dirs: &'a [JobDir],
+    stamps: Vec<Option<Stamps>>,
+    found: Vec<Found>,
 }
 
 /// So many directories are read at once. Their records are whole until they are made lean, so a store is not read as a

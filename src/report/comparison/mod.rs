@@ -18,8 +18,7 @@ const FOREST: &str = "forest";
 /// # Errors
 /// The figure cannot be drawn.
 pub fn comparison_files(versus: &Versus) -> Result<Vec<File>, RenderError> {
-    let table = comparison_table(versus);
-    let mut files = vec![File::text("comparison.csv", table.csv())];
+    let mut files = vec![File::text("comparison.csv", comparison_table(versus).csv)];
     // Their numbers are those of `comparison.csv`.
     let svgs = forest::draw(versus);
     let name = |part: usize| if part == 1 { FOREST.to_owned() } else { format!("{FOREST}_{part}") };

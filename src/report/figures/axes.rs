@@ -2,7 +2,8 @@
 
 use crate::analysis::Analysis;
 use crate::analysis::axes::Effect;
-use crate::analysis::table::{Keys, Table, effect_sections, effect_table};
+use crate::analysis::table::{Keys, effect_sections, effect_table};
+use crate::analysis::versus::Line;
 use crate::report::comparison::forest;
 use crate::report::figure::{Drawing, Figure, further};
 
@@ -29,7 +30,7 @@ fn of_effect(effect: &Effect) -> Vec<Drawing> {
     let [from, to] = &effect.versus.names;
     let svgs = forest::draw(&effect.versus);
     let parts = svgs.len();
-    let drawing = |((svg, numbers), part): ((String, Table), usize)| {
+    let drawing = |((svg, lines), part): ((String, Vec<&Line>), usize)| {
         // A second value and a second part must not be mistaken for each other.
         let of_part = if part > 1 { format!("+part{part}") } else { String::new() };
         let which = if parts > 1 { format!(" ({part} of {parts})") } else { String::new() };
@@ -37,25 +38,24 @@ fn of_effect(effect: &Effect) -> Vec<Drawing> {
             of: format!("{axis}{}{of_part}", further(*place)),
             title: format!("Throughput of {to} ÷ that of {from}{which}"),
             svg,
-            numbers,
+            numbers: effect_table(effect, &lines),
         }
     };
-    svgs.into_iter().zip(tables(effect, parts)).zip(1..).map(drawing).collect()
+    svgs.into_iter().zip(divided(effect, parts)).zip(1..).map(drawing).collect()
 }
 
 /// The lines of each of the `parts` of a plot. Those without a ratio, which are drawn nowhere, are in the last one.
-fn tables(effect: &Effect, parts: usize) -> Vec<Table> {
+fn divided(effect: &Effect, parts: usize) -> Vec<Vec<&Line>> {
     let Some(last) = parts.checked_sub(1) else { return Vec::new() };
-    let Table { columns, rows } = effect_table(effect);
-    let mut tables = vec![Table { columns, rows: Vec::new() }; parts];
+    let mut divided = vec![Vec::new(); parts];
     let mut drawn = 0;
-    for (line, row) in effect.versus.lines.iter().zip(rows) {
+    for line in &effect.versus.lines {
         let is_drawn = line.told.is_ok();
         let part = if is_drawn { last.min(drawn / forest::MOST) } else { last };
-        tables[part].rows.push(row);
+        divided[part].push(line);
         drawn += usize::from(is_drawn);
     }
-    tables
+    divided
 }
 
 #[cfg(test)]
@@ -113,7 +113,8 @@ mod tests {
             [1, 2].map(|part| format!("{title} ({part} of 2)"))
         );
         for (drawing, count, drawn) in [(first, 60, 60), (second, 2, 1)] {
-            let configs: Vec<&str> = drawing.numbers.rows.iter().map(|row| row[3].as_str()).collect();
+            let rows = drawing.numbers.read().rows;
+            let configs: Vec<&str> = rows.iter().map(|row| row[3].as_str()).collect();
             let is_drawn = |config: &&&str| drawing.svg.contains(&format!("<title>{config}\n"));
             assert_eq!(
                 (configs.len(), configs.iter().filter(is_drawn).count()),

@@ -219,7 +219,7 @@ mod tests {
         ] {
             assert!(drawing.svg.contains(text), "{text}: {}", drawing.svg);
         }
-        assert_eq!(drawing.numbers.rows.len(), 3);
+        assert_eq!(drawing.numbers.read().rows.len(), 3);
     }
 
     #[test]

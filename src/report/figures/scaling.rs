@@ -238,7 +238,7 @@ mod tests {
         for heading in ["cpu, from batch 32", "cpu, from batch 16", "gpu"] {
             assert!(drawing.svg.contains(&format!(">{heading}</text>")), "{heading}");
         }
-        assert_eq!(drawing.numbers.rows.len(), 8);
+        assert_eq!(drawing.numbers.read().rows.len(), 8);
     }
 
     /// In a plot of perfect scaling alone, the curve lies on the line of 100 %, wherever it begins.

@@ -204,7 +204,7 @@ mod tests {
         {
             assert!(svg.contains(text), "{text}");
         }
-        let numbers = &drawing.numbers;
+        let numbers = drawing.numbers.read();
         let usd = numbers.header().iter().position(|name| name == "usd_per_million_samples").unwrap();
         let usd: Vec<&str> = numbers.rows.iter().map(|row| row[usd].as_str()).collect();
         assert_eq!((usd.len(), usd[0]), (3, "0"));
@@ -227,7 +227,7 @@ mod tests {
             let axes = format!(">USD per million {unit}, over {unit} per s (log scales)</text>");
             let heading = format!(">resnet18 ({unit})</text>");
             assert!(drawing.svg.contains(&axes) && drawing.svg.contains(&heading), "{}", drawing.svg);
-            assert_eq!(drawing.numbers.rows.len(), 2);
+            assert_eq!(drawing.numbers.read().rows.len(), 2);
         }
     }
 

@@ -18,7 +18,7 @@ const BATCHES: usize = 16;
 pub(in crate::store) fn stamps_ahead<'scope>(
     dirs: &'scope [JobDir],
     scope: &'scope Scope<'scope, '_>,
-) -> Box<dyn Iterator<Item = Option<Stamps>> + 'scope> {
+) -> Box<dyn Iterator<Item = Option<Stamps>> + Send + 'scope> {
     let (sender, batches) = sync_channel(BATCHES);
     let take = move || {
         for batch in dirs.chunks(BATCH) {

@@ -193,12 +193,20 @@ impl<T: Clone> Read<T> {
 
 /// Writes `value` as a piece with this letter.
 pub(super) fn write_piece(letter: u8, value: &impl Serialize, out: &mut impl Write) -> io::Result<()> {
-    let bytes = rmp_serde::to_vec_named(value).map_err(io::Error::other)?;
-    let length = u32::try_from(bytes.len()).map_err(io::Error::other)?;
-    out.write_all(&[letter])?;
-    out.write_all(&length.to_le_bytes())?;
-    out.write_all(&bytes)
+    out.write_all(&to_piece(letter, value)?)
 }
+
+/// `value` as a piece with this letter: the letter, the length of what follows in four bytes, and the value.
+pub(super) fn to_piece(letter: u8, value: &impl Serialize) -> io::Result<Vec<u8>> {
+    let mut piece = vec![letter, 0, 0, 0, 0];
+    rmp_serde::encode::write_named(&mut piece, value).map_err(io::Error::other)?;
+    let length = u32::try_from(piece.len() - HEAD).map_err(io::Error::other)?;
+    piece[1..HEAD].copy_from_slice(&length.to_le_bytes());
+    Ok(piece)
+}
+
+/// The bytes of a piece in front of its value.
+const HEAD: usize = 5;
 
 #[cfg(test)]
 mod tests {

@@ -12,11 +12,12 @@ use serde::{Deserialize, Serialize};
 use twox_hash::XxHash3_128;
 
 use super::entry::Entry;
-use super::parts::{WrittenParts, write_piece};
+use super::parts::{WrittenParts, to_piece, write_piece};
 use super::path_of;
 use super::stamps::{Stamp, Stamps};
 use crate::files::JobDir;
 use crate::record::Record;
+use crate::threads;
 
 /// The program that wrote the cache. A program that was built again has another stamp.
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
@@ -57,6 +58,9 @@ pub(in crate::store) fn is_worth_writing(new: usize, all: usize) -> bool {
 /// tick every two seconds or faster.
 pub(in crate::store) const TICK: Duration = Duration::from_secs(2);
 
+/// So many entries are made at once.
+const BATCH: usize = 512;
+
 /// Writes the cache of the store at `root` with those of `jobs`, from `dirs` in the order of their names,
 /// whose files have not changed for `age`. Does nothing if somebody else writes it at this moment.
 ///
@@ -83,10 +87,15 @@ pub(in crate::store) fn write_cache(
     let settled = now.saturating_sub(i64::try_from(age.as_nanos()).unwrap_or(i64::MAX));
     write_piece(b'b', &build, &mut out)?;
     let mut parts = WrittenParts::default();
-    for Kept { place, stamps, record } in jobs {
-        if stamps.newest_ns() <= settled {
-            let entry = Entry::of(dirs[*place].name(), *stamps, record, &mut parts, &mut out)?;
-            write_piece(b'j', &entry, &mut out)?;
+    for some in jobs.chunks(BATCH) {
+        let settled = some.iter().filter(|kept| kept.stamps.newest_ns() <= settled);
+        // All parts stand before the first entry that names them. What is written of an entry depends on no other.
+        let entries = settled.map(|Kept { place, stamps, record }| {
+            Entry::of(dirs[*place].name(), *stamps, record, &mut parts, &mut out)
+        });
+        let entries = entries.collect::<io::Result<Vec<Entry>>>()?;
+        for piece in threads::each(entries.len(), |number| to_piece(b'j', &entries[number])) {
+            out.write_all(&piece?)?;
         }
     }
     let Hashed { mut out, hasher } = out;
