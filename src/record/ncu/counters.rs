@@ -44,8 +44,8 @@ pub struct NcuCounters {
     /// What the profiler warned of, at most 20 sentences.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,
-    /// The table may be incomplete: the log announced no kernels, and the table lacks ids or ends where a block of the
-    /// disk does. The sums are lower bounds.
+    /// The table may be incomplete, and its sums lower bounds. The log announced no kernels, and the table lacks ids,
+    /// ends where a block of the disk does, or is of a profiler whose end nobody saw.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub unproven: bool,
 }

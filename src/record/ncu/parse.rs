@@ -8,8 +8,9 @@ use super::failure::NcuFailure;
 use super::log::Log;
 use super::output::NcuOutput;
 use super::select::Selection;
-use super::table::{Table, TableError, TableReader};
+use super::table::{Kernels, TableError, TableReader};
 use crate::metric::Meaning;
+use crate::record::ReportedExit;
 use crate::record::said::plain;
 
 /// The longest line that is read: a row of all metrics has some tens of kilobytes.
@@ -29,15 +30,16 @@ pub fn parse_ncu(
     selection: &Selection,
 ) -> Result<NcuCounters, NcuFailure> {
     let asked: BTreeSet<&str> = selection.metrics.iter().map(String::as_str).collect();
-    let File { log, table, has_end } = read(csv, |name| asked.contains(name) || Meaning::of(name).is_some());
+    let wanted = |name: &str| asked.contains(name) || Meaning::of(name).is_some();
+    let File { log, table, has_message, length } = read(csv, wanted);
     let log = log.and(Log::of(output.log));
     // The profiler's own messages explain a failure better than the table that it left behind.
     let capability =
-        table.iter().flatten().flat_map(|table| &table.kernels).find_map(|kernel| kernel.capability);
+        table.iter().flatten().flat_map(|kernels| &kernels.all).find_map(|kernel| kernel.capability);
     if let Some(failure) = NcuFailure::of(&log, output, capability) {
         return Err(failure);
     }
-    let Table { kernels, has_gaps } = table?.ok_or(NcuFailure::NoTable)?;
+    let Kernels { all: kernels, has_gaps } = table?.ok_or(NcuFailure::NoTable)?;
     if kernels.len() < log.announced {
         return Err(NcuFailure::KernelsMissing { found: kernels.len(), announced: log.announced });
     }
@@ -45,6 +47,7 @@ pub fn parse_ncu(
         return Err(NcuFailure::NoKernels);
     }
     // A table that was cut at the end of a row looks like a shorter one, even if the profiler exited with 0.
+    let has_end = has_message || (output.exit == Some(ReportedExit::Code(0)) && length % BLOCK != 0);
     let unproven = log.announced == 0 && (has_gaps || !has_end);
     let warnings = log.warnings.iter().map(|warning| plain(warning)).collect();
     Ok(NcuCounters { warnings, ..NcuCounters::of(&kernels, selection, unproven) })
@@ -53,18 +56,20 @@ pub fn parse_ncu(
 /// What is in the file of `--log-file`.
 struct File {
     log: Log,
-    /// What all tables say; `None` if there is no table.
-    table: Result<Option<Table>, TableError>,
-    /// Whether none of the table's end can be missing: a message of Nsight Compute follows it, or it ends within a
-    /// [`BLOCK`].
-    has_end: bool,
+    /// The kernels of all tables; `None` if there is no table.
+    table: Result<Option<Kernels>, TableError>,
+    /// Whether a message of Nsight Compute follows the table, so that none of the table's end is missing.
+    has_message: bool,
+    /// Its length in bytes.
+    length: u64,
 }
 
 /// The smallest unit in which file systems allocate, in bytes.
 ///
-/// A write on a full disk succeeds as far as the last block goes, so what is cut there ends where a block does. Nsight
-/// Compute 2025.3.1 does not notice: it exits with 0, and leaves exactly 102,400 bytes on a disk of 100 KiB. It says
-/// `Disconnected` before it writes the table, with nothing behind it. So where the table ends is all that tells.
+/// Nsight Compute 2025.3.1 says `Disconnected` before it writes the table, and nothing behind it. If the disk is full
+/// meanwhile, it exits with 0 all the same: on a file system in memory of 100 KiB, it left exactly 102,400 bytes. So a
+/// table is taken for whole only if it ends within a block, and if `/usr/bin/time` has reported that exit. That
+/// report is written into the same directory, when the table is done.
 const BLOCK: u64 = 512;
 
 fn read(mut csv: impl BufRead, wanted: impl Fn(&str) -> bool) -> File {
@@ -84,5 +89,5 @@ fn read(mut csv: impl BufRead, wanted: impl Fn(&str) -> bool) -> File {
             has_message = line.starts_with("==") && line.ends_with('\n');
         }
     };
-    File { log, table: table.finish(is_whole), has_end: has_message || length % BLOCK != 0 }
+    File { log, table: table.finish(is_whole), has_message, length }
 }

@@ -12,7 +12,7 @@
 //! A kernel is identified by process id and id, because every process counts its kernels from 0.
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
 use super::output::Metrics;
@@ -31,12 +31,13 @@ pub(super) struct Kernel {
     pub(super) metrics: Metrics,
 }
 
-/// What the tables of a file say.
+/// The kernels of all tables in a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Table {
-    /// The kernels, in the order of their first rows.
-    pub(super) kernels: Vec<Kernel>,
-    /// Whether ids are missing: Nsight Compute numbers the kernels of each process from 0.
+pub(super) struct Kernels {
+    /// In the order of their first rows.
+    pub(super) all: Vec<Kernel>,
+    /// Whether ids are missing. Nsight Compute numbers kernels from 0, those of each process by themselves or all of
+    /// them together.
     pub(super) has_gaps: bool,
 }
 
@@ -153,7 +154,7 @@ impl<W: Fn(&str) -> bool> TableReader<W> {
     ///
     /// # Errors
     /// A table is cut off or inconsistent.
-    pub(super) fn finish(mut self, is_whole: bool) -> Result<Option<Table>, TableError> {
+    pub(super) fn finish(mut self, is_whole: bool) -> Result<Option<Kernels>, TableError> {
         if let Some(error) = self.error.take() {
             return Err(error);
         }
@@ -363,7 +364,7 @@ impl<W: Fn(&str) -> bool> Rows<W> {
     }
 
     /// Reads the ambiguous values once all rows have been read.
-    fn finish(self) -> Result<Table, TableError> {
+    fn finish(self) -> Result<Kernels, TableError> {
         let mut found = self.found;
         if let Some((kernel, line)) = found.last {
             let rows = &found.metric_rows;
@@ -379,7 +380,7 @@ impl<W: Fn(&str) -> bool> Rows<W> {
             return Err(TableError::Notation(contradictory.to_owned()));
         }
         cells.into_iter().try_for_each(|cell| found.insert(cell, self.notation))?;
-        Ok(Table { has_gaps: found.has_gaps(), kernels: found.kernels })
+        Ok(Kernels { has_gaps: found.has_gaps(), all: found.kernels })
     }
 }
 
@@ -404,15 +405,16 @@ impl Found {
         Ok(())
     }
 
-    /// Whether a process has fewer kernels than its greatest id says.
+    /// Whether there are fewer kernels than the greatest id says, whether each process is numbered or all together.
     fn has_gaps(&self) -> bool {
-        let mut processes: BTreeMap<&str, (u64, u64)> = BTreeMap::new();
+        let mut processes: BTreeMap<&str, BTreeSet<u64>> = BTreeMap::new();
         for (process, id) in self.by_id.keys() {
-            let (kernels, greatest) = processes.entry(process).or_default();
-            *kernels += 1;
-            *greatest = id.parse().map_or(u64::MAX, |id: u64| id.max(*greatest));
+            processes.entry(process).or_default().insert(id.parse().unwrap_or(u64::MAX));
         }
-        processes.values().any(|(kernels, greatest)| kernels - 1 != *greatest)
+        let is_complete = |ids: &BTreeSet<u64>| ids.last().is_none_or(|last| ids.len() as u64 - 1 == *last);
+        let together: BTreeSet<u64> = processes.values().flatten().copied().collect();
+        let are_numbered_together = together.len() == self.by_id.len() && is_complete(&together);
+        !are_numbered_together && !processes.values().all(is_complete)
     }
 
     /// The index of the kernel of a row.

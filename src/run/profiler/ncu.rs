@@ -134,7 +134,7 @@ fn cost(version: Option<&str>, selection: &Selection) -> String {
     let version = version.unwrap_or("(unknown version)");
     format!(
         "ncu {version} counts {} metrics. It replays each kernel several times and restores the device's memory in \
-         between. That can take some tenths of a second per kernel, so minutes per iteration",
+         between: a profiled iteration can take minutes",
         selection.metrics.len()
     )
 }
