@@ -57,7 +57,9 @@ sys.modules["jax"] = jax
 import orchestrate_worker as worker
 with worker.window(warmup=1, iters=2, batch=4, precision={said!r}) as window:
     for number in range(3):
+        jax.config.jax_default_matmul_precision = {products!r} if number < 2 else {later!r}
         window.step()
+jax.config.jax_default_matmul_precision = None
 """
 
 # A stand-in for CUDA. The training stays on the processor; what counts is who is asked, and in which order.
@@ -187,26 +189,41 @@ class Lightning(unittest.TestCase):
 class JaxOnAGpu(unittest.TestCase):
     """JAX computes products of single precision in TF32, unless it is told not to."""
 
+    def reported(self, said, products, capability="9.0", **later):
+        """The precision that is reported, and whether that is a mere repetition."""
+        words = {"capability": capability, "products": products, "later": products, "said": said}
+        done, measurement, _ = run(JAX_ON_A_GPU.format(**{**words, **later}))
+        self.assertEqual(done.returncode, 0, done.stderr)
+        precision = measurement["effective"]["precision"]
+        self.assertEqual("what it did shows precision" in done.stderr, said != precision)
+        return precision, "precision" in measurement["details"]["repeated"]
+
     def test_rounded_products_are_not_fp32(self):
-        cases = (
-            ("9.0", None, "fp32", "tf32"),
-            ("9.0", "high", "fp32", "tf32"),
-            ("9.0", "float32", "fp32", "fp32"),
-            ("9.0", "highest", "tf32", "fp32"),
-            ("8.0", "tensorfloat32", "tf32", "tf32"),
-            ("7.5", None, "fp32", "fp32"),
-            ("9.0", None, "bf16", "bf16"),
-            ("9.0", "BF16_BF16_F32_X6", "fp32", "fp32"),
-            ("gfx90a", None, "fp32", "fp32"),
-        )
-        for capability, products, said, found in cases:
-            with self.subTest(capability=capability, products=products, said=said):
-                done, measurement, _ = run(JAX_ON_A_GPU.format(capability=capability, products=products, said=said))
-                self.assertEqual(done.returncode, 0, done.stderr)
-                self.assertEqual(measurement["effective"]["precision"], found)
-                self.assertEqual("what it did shows precision" in done.stderr, said != found)
-                confirmed = capability[0] in "789" and said != "bf16" and not (products or "").startswith("BF16")
-                self.assertEqual("precision" in measurement["details"]["repeated"], not confirmed)
+        for products in (None, "default", "high", "tensorfloat32", "bfloat16"):
+            with self.subTest(products):
+                self.assertEqual(self.reported("fp32", products), ("tf32", False))
+        self.assertEqual(self.reported("tf32", None, "8.0"), ("tf32", False))
+        self.assertEqual(self.reported("fp32", "BF16_BF16_F32"), ("bf16", False))
+
+    def test_products_that_are_not_rounded_are_fp32(self):
+        cases = (("fp32", "float32", "9.0"), ("tf32", "highest", "9.0"), ("fp32", None, "7.5"))
+        for said, products, capability in cases:
+            with self.subTest(said=said, products=products):
+                self.assertEqual(self.reported(said, products, capability), ("fp32", False))
+
+    def test_what_nothing_shows_is_repeated(self):
+        for said, products, capability in (
+            ("bf16", None, "9.0"), ("fp32", "BF16_BF16_F32_X6", "9.0"), ("fp32", None, "gfx90a"), ("fp32", None, ""),
+        ):
+            with self.subTest(said=said, products=products, capability=capability):
+                self.assertEqual(self.reported(said, products, capability), (said, True))
+        self.assertEqual(self.reported("fp32", "float32", later=None), ("fp32", True))
+
+    def test_a_precision_that_has_no_name_is_refused(self):
+        words = {"capability": "9.0", "products": "F16_F16_F32", "later": "F16_F16_F32", "said": "fp32"}
+        done, measurement, _ = run(JAX_ON_A_GPU.format(**words))
+        self.assertNotEqual(done.returncode, 0)
+        self.assertIn("jax_default_matmul_precision=F16_F16_F32 is no", measurement["failure"]["message"])
 
 
 @unittest.skipUnless(importlib.util.find_spec("jax"), "JAX is not installed for this Python")

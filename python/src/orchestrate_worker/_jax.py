@@ -16,10 +16,13 @@ _LIBRARIES = ("jax", "jaxlib", "flax", "optax", "equinox", *LIBRARIES)
 _DEVICES = {"cpu": "cpu", "gpu": "cuda", "cuda": "cuda", "METAL": "mps"}
 
 # What `jax_default_matmul_precision` says of products of single precision on NVIDIA GPUs. JAX's own default is the
-# fastest, which is TF32 where there is TF32: https://docs.jax.dev/en/latest/201/precision.html
+# fastest, which is TF32 where there is TF32: https://docs.jax.dev/en/latest/201/precision.html. Products in several
+# passes, such as BF16_BF16_F32_X6, have no name here: they come close to single precision.
 _PRODUCTS = {
     **dict.fromkeys(("float32", "highest", "F32_F32_F32"), "fp32"),
     **dict.fromkeys(("default", "fastest", "high", "tensorfloat32", "TF32_TF32_F32"), "tf32"),
+    **dict.fromkeys(("bfloat16", "bfloat16_3x"), "tf32"),  # other names of "fastest" and "high"
+    **dict.fromkeys(("BF16_BF16_F32", "BF16_BF16_BF16"), "bf16"),
 }
 # The first compute capability with TF32: Ampere.
 _HAS_TF32 = 8
@@ -34,6 +37,7 @@ class JaxFramework(Framework):
         self._jax: Any = jax
         if jax.process_count() > 1:
             raise Unusable("several JAX processes are not measured together: run one")
+        self._seen = {self._products()}
 
     def synchronize(self) -> None:
         # What nobody holds any more was either an input of what somebody holds, or is of no use to anybody.
@@ -51,20 +55,31 @@ class JaxFramework(Framework):
         backend = str(self._jax.default_backend())
         return _DEVICES.get(backend, backend)
 
+    def open(self) -> None:
+        self._seen = {self._products()}
+
+    def tick(self) -> None:
+        self._seen.add(self._products())
+
     def precision(self, said: Optional[str]) -> Optional[str]:
-        """Of single precision alone, JAX shows how its products are rounded."""
-        if said not in ("fp32", "tf32") or self.device() != "cuda":
+        """Of single precision alone, JAX shows how its products are rounded, if that is the same in all iterations."""
+        if said not in ("fp32", "tf32") or self.device() != "cuda" or len(self._seen) != 1:
             return None
-        capability = str(getattr(self._jax.devices()[0], "compute_capability", ""))
-        if not capability[:1].isdigit():
+        major = str(getattr(self._jax.devices()[0], "compute_capability", "")).split(".")[0]
+        if not major.isdigit():
             return None
-        return "fp32" if float(capability) < _HAS_TF32 else _PRODUCTS.get(self._products())
+        (products,) = self._seen
+        if products.startswith(("F16", "ANY_F8")):
+            raise Unusable(f"jax_default_matmul_precision={products} is no precision that can be reported")
+        found = _PRODUCTS.get(products)
+        return "fp32" if found == "tf32" and int(major) < _HAS_TF32 else found
 
     def _products(self) -> str:
         return str(self._jax.config.jax_default_matmul_precision or "default")
 
     def settings(self) -> Settings:
-        return {"matmul_precision": self._products(), "x64": bool(self._jax.config.jax_enable_x64), "compile": True}
+        products = "/".join(sorted(self._seen))
+        return {"matmul_precision": products, "x64": bool(self._jax.config.jax_enable_x64), "compile": True}
 
     def details(self) -> dict[str, Any]:
         device = self._jax.devices()[0]
