@@ -14,7 +14,8 @@ use crate::protocol::ROUNDING_VARIABLES;
 pub enum Bearing {
     /// It only names a place, a person or a time zone, or is for programs of another kind.
     Nothing,
-    /// It decides which libraries are found. Rows are split by it; staleness compares the libraries themselves.
+    /// It decides which libraries or compilers are found. Rows are split by it; staleness compares the libraries
+    /// themselves.
     Search,
     /// It is a setting of a library. Rows are split by it, and a change makes jobs stale.
     Setting,
@@ -118,11 +119,14 @@ pub const INHERITED: &[Inherited] = &[
         affects_shipped: true,
     },
     Inherited {
+        what: "Compilers of C and C++, which PyTorch's compiler and Triton call",
+        names: &["CC", "CXX"],
+        bearing: Bearing::Search,
+        affects_shipped: false,
+    },
+    Inherited {
         what: "PyTorch's compiler, several processes, JAX",
-        // The compilers of C and C++ are those that PyTorch's compiler calls, and Triton.
         names: &[
-            "CC",
-            "CXX",
             "TORCHINDUCTOR_*",
             "TORCHDYNAMO_*",
             "TRITON_*",
@@ -335,7 +339,7 @@ mod tests {
         for (name, on_shipped, on_own) in [
             ("PYTHONPATH", Some(Bearing::Nothing), Some(Bearing::Setting)),
             ("JAX_ENABLE_X64", Some(Bearing::Nothing), Some(Bearing::Setting)),
-            ("CXX", Some(Bearing::Nothing), Some(Bearing::Setting)),
+            ("CXX", Some(Bearing::Nothing), Some(Bearing::Search)),
             ("OMP_NUM_THREADS", Some(Bearing::Setting), Some(Bearing::Setting)),
             ("LD_LIBRARY_PATH", Some(Bearing::Search), Some(Bearing::Search)),
             ("MY_DATA", None, None),
