@@ -17,7 +17,7 @@ pub const NOT_KNOWN: &str = "NA";
 
 /// A table as CSV, and what its columns mean. As words, it would take several times the memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Written {
+pub struct CsvTable {
     /// The columns.
     pub columns: Vec<About>,
     /// The names of the columns, and the rows: see [`Rows::write_csv`].
@@ -52,11 +52,11 @@ impl<'a> Rows<'a> {
     }
 
     /// The table as CSV.
-    pub fn written(self) -> Written {
+    pub fn written(self) -> CsvTable {
         let (columns, mut text) = (self.columns.clone(), Vec::new());
         self.write_csv(&mut text).expect("memory takes all bytes");
         let csv = String::from_utf8(text).expect("words are UTF-8 and so is what csv puts between them");
-        Written { columns, csv }
+        CsvTable { columns, csv }
     }
 }
 
@@ -93,7 +93,7 @@ impl Rows<'_> {
 }
 
 #[cfg(test)]
-impl Written {
+impl CsvTable {
     /// The table as it is read back.
     pub fn read(&self) -> Table {
         let mut reader = csv::Reader::from_reader(self.csv.as_bytes());

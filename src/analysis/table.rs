@@ -1,5 +1,4 @@
-//! The CSV files, as tables of words. Units stand in the column names; what is not known is `NA`, never blank and never
-//! 0.
+//! The CSV files. Units stand in the column names; what is not known is `NA`, never blank and never 0.
 
 use std::collections::{HashMap, HashSet};
 
@@ -27,7 +26,7 @@ use crate::job::JobId;
 pub use super::cell_type::CellType;
 #[cfg(test)]
 pub use super::column::Table;
-pub use super::column::{About, NOT_KNOWN, Rows, Section, Written};
+pub use super::column::{About, CsvTable, NOT_KNOWN, Rows, Section};
 pub use super::source::Source;
 pub use super::table_keys::{ForeignKey, Keys};
 
@@ -157,7 +156,7 @@ pub fn exclusions<'a>(analysis: &'a Analysis<'_>) -> Rows<'a> {
 }
 
 /// The runs with a result of some rows, by their indices: what a figure of single runs shows.
-pub fn runs_table(rows: &[usize], analysis: &Analysis<'_>) -> Written {
+pub fn runs_table(rows: &[usize], analysis: &Analysis<'_>) -> CsvTable {
     let of_rows: HashSet<usize> = rows.iter().copied().collect();
     let placed = analysis.sequences.iter().flat_map(|sequence| &sequence.runs);
     let placed: HashMap<(usize, usize), Placed> = placed
@@ -174,7 +173,7 @@ pub fn runs_table(rows: &[usize], analysis: &Analysis<'_>) -> Written {
 }
 
 /// Some runs of a machine, by time.
-pub fn sequence_table(runs: &[Placed], analysis: &Analysis<'_>) -> Written {
+pub fn sequence_table(runs: &[Placed], analysis: &Analysis<'_>) -> CsvTable {
     let line = |placed: &Placed| RunLine {
         row: &analysis.rows[placed.row],
         run: &analysis.rows[placed.row].runs[placed.run],
@@ -184,7 +183,7 @@ pub fn sequence_table(runs: &[Placed], analysis: &Analysis<'_>) -> Written {
 }
 
 /// The rows of some curves.
-pub fn curve_table(curves: &[&Curve], analysis: &Analysis<'_>) -> Written {
+pub fn curve_table(curves: &[&Curve], analysis: &Analysis<'_>) -> CsvTable {
     let lines = curves.iter().flat_map(|curve| {
         curve.steps.iter().enumerate().map(|(place, step)| CurveLine {
             row: &analysis.rows[step.row],
@@ -201,7 +200,7 @@ pub fn curve_sections() -> Vec<Section> {
 }
 
 /// The iterations of some rows, in parts.
-pub fn trace_table(traces: &[RowTraces], analysis: &Analysis<'_>) -> Written {
+pub fn trace_table(traces: &[RowTraces], analysis: &Analysis<'_>) -> CsvTable {
     let lines = traces.iter().flat_map(|of_row| {
         let row = &analysis.rows[of_row.row];
         of_row.traces.iter().flat_map(move |trace| {
@@ -218,7 +217,7 @@ pub fn trace_sections() -> Vec<Section> {
 }
 
 /// The rows of some tradeoffs, with what they cost.
-pub fn offer_table(tradeoffs: &[&Tradeoff], analysis: &Analysis<'_>) -> Written {
+pub fn offer_table(tradeoffs: &[&Tradeoff], analysis: &Analysis<'_>) -> CsvTable {
     let lines = tradeoffs.iter().flat_map(|tradeoff| {
         let line = |offer: Offer| OfferLine { row: &analysis.rows[offer.row], price: tradeoff.price, offer };
         tradeoff.offers.iter().copied().map(line)
@@ -242,7 +241,7 @@ pub fn roofline_points<'a>(analysis: &'a Analysis<'_>) -> Rows<'a> {
 }
 
 /// The points of some rooflines that figures show.
-pub fn roofline_table(analysis: &Analysis<'_>, rooflines: &[Roofline<'_>]) -> Written {
+pub fn roofline_table(analysis: &Analysis<'_>, rooflines: &[Roofline<'_>]) -> CsvTable {
     let lines = point_lines(analysis, rooflines).filter(|line| line.point.source.is_drawn());
     point_columns(&analysis.own).rows(lines).written()
 }
@@ -258,7 +257,7 @@ fn point_lines<'a>(
 }
 
 /// The kernels of `row`, as its kernel roofline shows them.
-pub fn kernel_table(row: &Row<'_>, analysis: &Analysis<'_>) -> Written {
+pub fn kernel_table(row: &Row<'_>, analysis: &Analysis<'_>) -> CsvTable {
     kernel_columns(&analysis.own).rows(kernel_lines(row)).written()
 }
 
@@ -278,7 +277,7 @@ pub fn axes<'a>(analysis: &'a Analysis<'_>) -> Rows<'a> {
 }
 
 /// What a forest plot of `effect` shows: `lines`, its configs, each with the axis in front.
-pub fn effect_table(effect: &Effect, lines: &[&Line]) -> Written {
+pub fn effect_table(effect: &Effect, lines: &[&Line]) -> CsvTable {
     let configs = comparison_columns().rows(lines.iter().copied().cloned());
     axis_columns().rows(lines.iter().map(|_| effect)).beside(configs).written()
 }
@@ -289,7 +288,7 @@ pub fn effect_sections() -> Vec<Section> {
 }
 
 /// `history.csv`: one line per config, host and version.
-pub fn history_table(history: &History) -> Written {
+pub fn history_table(history: &History) -> CsvTable {
     history_columns().rows(&history.points).written()
 }
 
@@ -299,7 +298,7 @@ pub fn history_sections() -> Vec<Section> {
 }
 
 /// `comparison.csv`: one line per config of either side.
-pub fn comparison_table(versus: &Versus) -> Written {
+pub fn comparison_table(versus: &Versus) -> CsvTable {
     comparison_columns().rows(versus.lines.iter().cloned()).written()
 }
 

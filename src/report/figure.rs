@@ -1,7 +1,7 @@
 //! A figure, declared: everything that is said about it, and the function that draws it.
 
 use crate::analysis::Analysis;
-use crate::analysis::table::{Keys, Section, Written};
+use crate::analysis::table::{CsvTable, Keys, Section};
 
 /// What is declared about a figure.
 #[derive(Debug)]
@@ -32,7 +32,7 @@ pub(super) struct Drawing {
     /// The drawing.
     pub(super) svg: String,
     /// The numbers in it.
-    pub(super) numbers: Written,
+    pub(super) numbers: CsvTable,
 }
 
 /// What the name of the `number`-th of several drawings ends in. No name of an env or a parameter has a `+`, so none

@@ -89,7 +89,7 @@ pub(in crate::store) fn write_cache(
     let mut parts = WrittenParts::default();
     for some in jobs.chunks(BATCH) {
         let settled = some.iter().filter(|kept| kept.stamps.newest_ns() <= settled);
-        // All parts stand before the first entry that names them. What is written of an entry depends on no other.
+        // All parts stand before the first entry that names them. Then no entry needs another one.
         let entries = settled.map(|Kept { place, stamps, record }| {
             Entry::of(dirs[*place].name(), *stamps, record, &mut parts, &mut out)
         });
