@@ -12,7 +12,7 @@ use super::counted::{Counted, Profiles};
 use super::marks::{Mark, clock};
 use super::peaks::{NoPeaks, Peaks, Range, Wanted};
 use super::{Run, Study};
-use crate::job::{ConfigOf, Device, Key, WorkerTemplate, distinction};
+use crate::job::{ConfigOf, Device, Key, Name, WorkerTemplate, distinction, varying_parameters};
 use crate::protocol::SampleUnit;
 use crate::record::Machine;
 use crate::stats::{self, CONFIDENCE, Interval, TooFew};
@@ -106,6 +106,8 @@ pub struct Row<'a> {
     pub usd_per_hour: Option<f64>,
     /// The config's [`distinction`].
     pub distinction: String,
+    /// The config's [`distinction`] among those of its env, for whoever names the env besides.
+    pub distinction_in_env: String,
     /// What profilers counted for the config.
     pub counted: Counted<'a>,
 }
@@ -231,8 +233,16 @@ pub fn rows<'a>(runs: &[Run<'a>], varying: &[String], study: &'a Study) -> Vec<R
         }
     }
     let profiles = Profiles::of(runs);
+    let mut keys: BTreeMap<&Name, Vec<&Key>> = BTreeMap::new();
+    for (_, members) in &configs {
+        let key = members[0].cell.job.key();
+        keys.entry(&key.env).or_default().push(key);
+    }
+    let in_env: BTreeMap<&Name, Vec<String>> =
+        keys.into_iter().map(|(env, keys)| (env, varying_parameters(keys))).collect();
     let complete = |row: Row<'a>| Row {
         distinction: distinction(&row.config, varying),
+        distinction_in_env: distinction(&row.config, &in_env[&row.config.env]),
         counted: profiles.counted(&row.config, row.circumstances.as_ref()),
         ..row
     };
@@ -316,6 +326,7 @@ fn full_row<'a>(
         peaks: Some(study.peaks.choose(&wanted)),
         usd_per_hour: cell.usd_per_hour,
         distinction: String::new(),
+        distinction_in_env: String::new(),
         counted: Counted::default(),
         circumstances: Some(circumstances),
         runs,
@@ -353,6 +364,7 @@ fn empty_row<'a>(config: &Key, members: &[Run<'a>], counts: Counts, study: &'a S
         peaks: None,
         usd_per_hour: members[0].cell.usd_per_hour,
         distinction: String::new(),
+        distinction_in_env: String::new(),
         counted: Counted::default(),
     }
 }

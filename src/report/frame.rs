@@ -161,7 +161,7 @@ pub(super) fn axis_below(svg: &mut Svg, area: &Area, ticks: &[(f64, String)]) {
         if middle - half >= free {
             svg.line((*at, area.bottom), (*at, area.bottom + 4.0), Stroke::solid(GREY, 1.0));
             svg.text((middle, area.bottom + 16.0), SMALL, Anchor::Middle, INK, text);
-            free = middle + half + 8.0;
+            free = middle + half + 5.0;
         }
     }
 }

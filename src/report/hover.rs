@@ -62,10 +62,10 @@ pub(super) fn short_label(row: &Row<'_>) -> String {
     format!("{} {} {}{}", key.model, key.precision, key.batch, suffix(row))
 }
 
-/// What tells a row from others of its network, precision and batch: the parameters that vary, and its part.
+/// What tells a row from others of its env, network, precision and batch: the parameters that vary, and its part.
 pub(super) fn suffix(row: &Row<'_>) -> String {
     let part = if row.part.1 > 1 { format!(" ({} of {})", row.part.0, row.part.1) } else { String::new() };
-    format!("{}{part}", row.distinction)
+    format!("{}{part}", row.distinction_in_env)
 }
 
 /// Of a run with its place in the order of time.

@@ -40,7 +40,7 @@ pub(super) fn lines<'r, 'a>(env: &str, analysis: &'r Analysis<'a>) -> Vec<Line<'
 /// What a figure of one env calls `line`: its network, its precision, and what tells it from others of these.
 pub(super) fn name(line: &analysis::line::Line, analysis: &Analysis<'_>) -> String {
     let row = &analysis.rows[line.rows[0]];
-    format!("{} {}{}{}", row.config.model, row.config.precision, row.distinction, line.apart)
+    format!("{} {}{}{}", row.config.model, row.config.precision, row.distinction_in_env, line.apart)
 }
 
 /// `lines` divided among plots, each with its heading. A few are all in one, without a heading. More have one plot per
@@ -99,6 +99,28 @@ mod tests {
         let sizes: Vec<(&str, usize)> = many.iter().map(|(name, lines, _)| (name.as_str(), *lines)).collect();
         assert_eq!(sizes, [("resnet18", 7), ("resnet18", 1), ("vgg16", 7), ("vgg16", 1)]);
         assert!(many[0].2.starts_with("fp32"), "{many:?}");
+    }
+
+    /// What differs between envs alone tells no lines of an env apart.
+    #[test]
+    fn a_name_has_what_varies_within_its_env() {
+        let mut study = StudyBuilder::new();
+        for (env, iters) in [("cpu", 9), ("gpu", 1000)] {
+            for channels in [1, 2] {
+                let mut key = key(env, "resnet18", 4, 1);
+                key.params.insert("channels".into(), ParamValue::Int(channels));
+                key.params.insert("iters".into(), ParamValue::Int(iters));
+                study = study.run_with(key, 10.0, |_| {});
+            }
+        }
+        let study = study.build();
+        let analysis = analyse(&study);
+        for env in ["cpu", "gpu"] {
+            let names: Vec<String> = lines(env, &analysis).into_iter().map(|line| line.name).collect();
+            assert_eq!(names, ["resnet18 fp32 channels=1", "resnet18 fp32 channels=2"]);
+        }
+        let labels: Vec<String> = analysis.rows.iter().map(Row::label).collect();
+        assert_eq!(labels[0], "cpu_resnet18_fp32_bs4 channels=1 iters=9", "a label tells the rows of all envs apart");
     }
 
     /// The first run of each batch is that of another machine, so the rows of one machine have several numbers.
