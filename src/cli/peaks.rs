@@ -7,7 +7,7 @@
 use std::path::{Path, PathBuf};
 
 use super::output::{Layout, print, print_line, say, table, table_text};
-use super::study::load_catalogue;
+use super::study::{load_catalogue, peaks_so_far};
 use super::{Exit, Failure, Global};
 use crate::analysis::marks::Thresholds;
 use crate::analysis::peaks::{
@@ -111,7 +111,7 @@ fn text(range: Range, unit: f64) -> String {
 }
 
 fn measure(args: &MeasureArgs, global: &Global) -> Result<Exit, Failure> {
-    let catalogue = load_catalogue(&args.peaks_dir, global)?;
+    let catalogue = peaks_so_far(&args.peaks_dir, global)?;
     let host = probe_host();
     if let Some(why) = host.no_gpu(args.device) {
         return Err(Failure::new(Exit::Unexpected, why).hint("`orchestrate doctor` lists the GPUs"));

@@ -251,9 +251,26 @@ fn cells(plan: &Plan, inventory: &Inventory) -> Vec<Cell> {
     plan.jobs().filter_map(told).collect()
 }
 
-/// All peaks below `directory`. An unusable file only leads to a warning, because it might be for another device than
-/// those of the report.
+/// All peaks below `directory`, which has to be there unless it is the default. An unusable file only leads to a
+/// warning, because it might be for another device than those of the report.
+///
+/// # Errors
+/// It is not there, or cannot be read.
 pub(super) fn load_catalogue(directory: &Path, global: &Global) -> Result<Catalogue, Failure> {
+    if directory != Path::new(PEAKS_DIR) && !directory.is_dir() {
+        let why = format!("`--peaks-dir {}`: there is no such directory", directory.display());
+        return Err(
+            Failure::new(Exit::Usage, why).hint("without `--peaks-dir`, peaks are looked for in `peaks`")
+        );
+    }
+    peaks_so_far(directory, global)
+}
+
+/// All peaks below `directory`, as [`load_catalogue`]; none if it is not there yet.
+///
+/// # Errors
+/// It cannot be read.
+pub(super) fn peaks_so_far(directory: &Path, global: &Global) -> Result<Catalogue, Failure> {
     let mut all = Vec::new();
     for file in load_peaks(directory)? {
         match parse_peaks(&file.name, &file.text, file.is_measured) {

@@ -120,7 +120,10 @@ mod tests {
             assert_eq!(names, ["resnet18 fp32 channels=1", "resnet18 fp32 channels=2"]);
         }
         let labels: Vec<String> = analysis.rows.iter().map(Row::label).collect();
-        assert_eq!(labels[0], "cpu_resnet18_fp32_bs4 channels=1 iters=9", "a label tells the rows of all envs apart");
+        assert_eq!(
+            labels[0], "cpu_resnet18_fp32_bs4 channels=1 iters=9",
+            "a label tells the rows of all envs apart"
+        );
     }
 
     /// The first run of each batch is that of another machine, so the rows of one machine have several numbers.

@@ -101,6 +101,19 @@ fn measured_peaks_are_stored_and_found_again() {
     assert!(!silent.stderr.contains("called") && !silent.stderr.contains("measuring"), "{silent:?}");
 }
 
+/// Without it, no number of a report would have a share of a peak, and nobody would know why.
+#[test]
+fn a_directory_of_peaks_that_is_not_there_is_named() {
+    let project = Project::new();
+    for verb in ["list", "measure"] {
+        let ended = project.orchestrate(&["peaks", verb, "--peaks-dir", "nowhere"]);
+        let says_so = ended.stderr.contains("`--peaks-dir nowhere`: there is no such directory");
+        // What is measured makes it.
+        assert_eq!(says_so, verb == "list", "{ended:?}");
+    }
+    project.orchestrate(&["peaks", "list"]).code(0);
+}
+
 /// The files that come with the program are read, and say how reliable they are.
 #[test]
 fn published_peaks_are_listed_with_their_confidence() {
