@@ -43,7 +43,7 @@ const LEAST_HEIGHT: f64 = 150.0;
 const PLOTS: usize = 6;
 
 /// The most room for the names of lines beside a plot.
-const NAMES: f64 = 150.0;
+const NAMES: f64 = 205.0;
 
 /// How far beyond the fastest run a bar widens the throughput axis, as a factor.
 const ROOM: f64 = 1.3;
