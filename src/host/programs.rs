@@ -9,7 +9,6 @@ use std::collections::{BTreeMap, HashMap};
 use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::io;
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -17,17 +16,13 @@ use chrono::{DateTime, Utc};
 
 use super::find::{DEFAULT_PATH, is_executable, programs_in};
 use super::libraries::{find_libraries, load_version};
+use super::scripts::{is_code, is_program};
 use super::tools::hash_file;
 use super::worker::shipped_worker;
 use crate::clean::cleaned;
-use crate::files::open_regular;
-use crate::job::{Device, Job, JobId, Key, Name, WorkerTemplate};
-use crate::plan::{Inventory, Invocation, Outputs, Plan, Standing, Surroundings, caller, invocation};
+use crate::job::{Device, Job, JobId, Key, Name, WorkerTemplate, placeholders};
+use crate::plan::{Caller, Inventory, Invocation, Outputs, Plan, Standing, Surroundings, caller, invocation};
 use crate::record::{HostFacts, LibraryFacts, Record, WorkerFacts, looks_secret};
-
-/// Extensions of files that an interpreter or a virtual machine runs.
-const SCRIPT_ENDINGS: [&str; 16] =
-    ["bash", "dll", "jar", "jl", "js", "lua", "mjs", "php", "pl", "py", "pyc", "pyz", "r", "rb", "sh", "ts"];
 
 /// Programs cannot be searched for at all.
 #[derive(Debug, thiserror::Error)]
@@ -72,8 +67,20 @@ struct Called<'a> {
     env: &'a Name,
     worker: &'a WorkerTemplate,
     device: Device,
+    /// Of the filled words, only those that are programs.
+    caller: Caller,
+}
+
+/// How a worker's programs are named and searched for. Whoever names them alike gets the same files, unless these
+/// change.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Named {
+    scripts: Vec<PathBuf>,
     program: String,
-    variables: BTreeMap<String, String>,
+    /// Where the program is searched for; `None` if it is a path.
+    path: Option<String>,
+    library_path: Option<String>,
+    device: Device,
 }
 
 impl Programs {
@@ -121,7 +128,7 @@ impl Programs {
             |record: &Record| is_ours(record) && record.provenance.host.hostname == host.hostname;
         self.trust(inventory.records().filter(|record| sees_our_files(record)));
         let outputs = Outputs { measurement: String::new(), iterations: String::new() };
-        let (mut workers, mut known) = (BTreeMap::new(), HashMap::new());
+        let (mut workers, mut known, mut codes) = (BTreeMap::new(), HashMap::new(), HashMap::new());
         // Neighbours tend to be called alike, and a comparison is cheaper than a hash.
         let mut last: Option<(Called<'_>, Option<Arc<WorkerFacts>>)> = None;
         for job in &plan.jobs {
@@ -131,9 +138,13 @@ impl Programs {
                 _ => false,
             };
             let caller = done.then(|| caller(key, &self.surroundings, &outputs)).flatten();
-            let Some((program, variables)) = caller else { continue };
+            let Some(mut caller) = caller else { continue };
+            caller.filled.retain(|word| {
+                let look = || is_code(&self.directory.join(word));
+                codes.get(word).copied().unwrap_or_else(|| *codes.entry(word.clone()).or_insert_with(look))
+            });
             let Key { env, worker, device, .. } = key;
-            let called = Called { env, worker, device: *device, program, variables };
+            let called = Called { env, worker, device: *device, caller };
             if last.as_ref().is_none_or(|(last, _)| *last != called) {
                 let worker = known.entry(called.clone()).or_insert_with(|| {
                     let call = invocation(key, plan.env(key), &self.surroundings, &outputs).ok()?;
@@ -149,8 +160,8 @@ impl Programs {
 
     /// The worker that `invocation` of `job` calls.
     ///
-    /// An external worker is identified by the first program among the literal words of its command: the script, if the
-    /// first word is an interpreter. The other programs are listed beside it.
+    /// An external worker is identified by the first program among the words behind the first one: the script, if the
+    /// first word is an interpreter. Words without placeholders go first. The other programs are listed beside it.
     pub fn worker(&mut self, job: &Job, invocation: &Invocation) -> WorkerFacts {
         self.worker_of(job.key(), invocation)
     }
@@ -186,15 +197,35 @@ impl Programs {
         })
     }
 
+    /// How the programs of the worker of `job` are named.
+    pub fn named(&self, job: &Job, invocation: &Invocation) -> Named {
+        let program = invocation.argv[0].clone();
+        let variable = |name: &str| invocation.environment.get(name).cloned();
+        Named {
+            scripts: self.script_files(job.key(), invocation),
+            path: variable("PATH").filter(|_| !program.contains('/')),
+            program,
+            library_path: variable("LD_LIBRARY_PATH"),
+            device: job.key().device,
+        }
+    }
+
     /// The program files of the worker of `key`. There is at least one, and the first one identifies the worker.
     fn program_files(&self, key: &Key, invocation: &Invocation) -> Vec<PathBuf> {
-        let program = self.program(invocation);
-        let WorkerTemplate::Command(words) = &key.worker else { return vec![program] };
-        let literal = words.iter().skip(1).filter(|word| !word.contains('{'));
-        let paths = literal.map(|word| self.directory.join(word));
-        let mut files: Vec<PathBuf> = paths.filter(|path| is_program(path)).collect();
-        files.push(program);
+        let mut files = self.script_files(key, invocation);
+        files.push(self.program(invocation));
         files
+    }
+
+    /// The programs that are named behind the first word of the command of `key`.
+    fn script_files(&self, key: &Key, invocation: &Invocation) -> Vec<PathBuf> {
+        let WorkerTemplate::Command(words) = &key.worker else { return Vec::new() };
+        let called = words.iter().zip(&invocation.argv).skip(1);
+        let (filled, literal): (Vec<_>, Vec<_>) =
+            called.partition(|(word, _)| placeholders(word).next().is_some());
+        let path = |(_, word): (&String, &String)| self.directory.join(word);
+        let literal = literal.into_iter().map(path).filter(|path| is_program(path));
+        literal.chain(filled.into_iter().map(path).filter(|path| is_code(path))).collect()
     }
 
     /// The file that the first word of the command refers to.
@@ -263,23 +294,6 @@ fn cuda_half(paths: &BTreeMap<String, PathBuf>) -> Option<(String, PathBuf)> {
     path.is_file().then(|| (name.to_owned(), path))
 }
 
-/// Whether the file at `path` is a program, as opposed to data that a command names: it is executable, has the
-/// extension of a script, or starts with `#!`.
-fn is_program(path: &Path) -> bool {
-    let Ok(data) = fs::metadata(path) else { return false };
-    let ending = path.extension().unwrap_or_default().to_string_lossy().to_ascii_lowercase();
-    data.is_file()
-        && (data.permissions().mode() & 0o111 != 0
-            || SCRIPT_ENDINGS.contains(&ending.as_str())
-            || begins_with_shebang(path))
-}
-
-fn begins_with_shebang(path: &Path) -> bool {
-    let mut start = [0; 2];
-    let read = open_regular(path).and_then(|mut file| io::Read::read_exact(&mut file, &mut start));
-    read.is_ok() && start == *b"#!"
-}
-
 fn file_name(path: &Path) -> String {
     path.file_name().unwrap_or_default().to_string_lossy().into_owned()
 }
@@ -297,6 +311,8 @@ pub fn probe_environment() -> BTreeMap<String, String> {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
     use super::*;
     use crate::record::{CudaEntries, Outcome};
 
@@ -353,6 +369,32 @@ mod tests {
         assert_eq!(facts.others["python"], hash_file(path("python")).unwrap());
         let missing = programs(directory.path()).worker(&job(&["gone"]), &call(&["gone"], directory.path()));
         assert_eq!((missing.sha256, missing.others.len()), (None, 0));
+    }
+
+    #[test]
+    fn a_script_that_a_placeholder_names_belongs_to_the_worker() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = |name: &str| directory.path().join(name);
+        write(&path("python"), "interpreter", 0o755);
+        write(&path("a.py"), "script a", 0o644);
+        write(&path("b.py"), "script b", 0o644);
+        write(&path("data.h5"), "data", 0o755);
+        let worker = |words: &[&str], called: &[&str]| {
+            let (job, call) = (job(words), call(called, directory.path()));
+            let mut programs = programs(directory.path());
+            (programs.worker(&job, &call), programs.named(&job, &call))
+        };
+        let words = ["python", "{script}", "{data}"];
+        let (a, named_a) = worker(&words, &["python", "a.py", "data.h5"]);
+        assert_eq!((a.path, a.sha256), (path("a.py").display().to_string(), hash_file(path("a.py")).ok()));
+        assert_eq!(a.others.keys().collect::<Vec<_>>(), ["python"]);
+        let (b, named_b) = worker(&words, &["python", "b.py", "data.h5"]);
+        assert_eq!(b.sha256, hash_file(path("b.py")).ok());
+        assert_ne!(named_a, named_b);
+        // What stands there for all jobs goes first.
+        let (a, _) = worker(&["python", "{hook}", "b.py"], &["python", "a.py", "b.py"]);
+        assert_eq!(a.path, path("b.py").display().to_string());
+        assert_eq!(a.others.keys().collect::<Vec<_>>(), ["a.py", "python"]);
     }
 
     #[test]

@@ -8,8 +8,8 @@ pub(super) const NOT_SET: &str = "not set";
 /// Something that changed since a job ran.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Change {
-    /// What changed: `worker`, `processor`, `device`, `driver`, the file name of a library or of another program, or
-    /// `$` and the name of a variable.
+    /// What changed: `worker`, `processor`, `device`, `driver`, the file name of a library or of another program, `$`
+    /// and the name of a variable, or the name of a parameter.
     pub what: String,
     /// The full old value; `set` if it is secret. Older versions wrote a digest of a secret.
     pub from: String,

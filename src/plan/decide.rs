@@ -3,6 +3,7 @@
 use std::cell::OnceCell;
 use std::collections::BTreeMap;
 
+use super::stale::redeclared;
 use super::{
     Ceilings, Change, Inventory, Needs, NotDone, Plan, PlannedEnv, Present, Standing, Standings, Wanted,
     changes, changes_text,
@@ -173,7 +174,8 @@ impl Scene<'_> {
         if let Some(not_done) = self.inventory.reruns.get(&job.id()) {
             return Decision::Run(not_done.clone());
         }
-        let changes = changes(record, env, self.host, self.present);
+        let mut changes = changes(record, env, self.host, self.present);
+        changes.extend(redeclared(record, job.key()));
         let accepted = self.inventory.accepted.get(&job.id());
         if changes.is_empty() || accepted.is_some_and(|accepted| accepted.covers(record, &changes)) {
             let marks = self.needs.replaces(job);

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use super::{PlannedEnv, Profiler};
-use crate::job::{Key, Name, Part, WorkerTemplate, parameter, parts};
+use crate::job::{Key, Name, Part, WorkerTemplate, parameter, parts, placeholders};
 use crate::matrix::Secret;
 use crate::protocol::{ITERATIONS_VARIABLE, MEASUREMENT_VARIABLE};
 use crate::record::{CudaEntries, SET, inherited};
@@ -111,18 +111,36 @@ fn shipped_argv(key: &Key, program: &str, outputs: &Outputs) -> Vec<String> {
     argv
 }
 
-/// What decides, besides the env and the worker, which files a call of `key`'s worker uses: the program as it is named,
-/// and the variables that depend on the job. `None` if it cannot be called.
-pub fn caller(
-    key: &Key,
-    surroundings: &Surroundings,
-    outputs: &Outputs,
-) -> Option<(String, BTreeMap<String, String>)> {
+/// What decides, besides the env and the worker, which files a call of the worker uses.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Caller {
+    /// The program as it is named.
+    pub program: String,
+    /// The words of the command that contain placeholders, filled.
+    pub filled: Vec<String>,
+    /// The variables that depend on the job.
+    pub variables: BTreeMap<String, String>,
+}
+
+/// What a call of `key`'s worker depends on. `None` if it cannot be called.
+pub fn caller(key: &Key, surroundings: &Surroundings, outputs: &Outputs) -> Option<Caller> {
     let program = match &key.worker {
         WorkerTemplate::Shipped => surroundings.shipped_worker.clone(),
         WorkerTemplate::Command(words) => fill(words.first()?, key, outputs).ok()?,
     };
-    Some((program, own_variables(key, &surroundings.gpus)))
+    let filled = filled_words(key, outputs).ok()?.into_iter().map(|(_, word)| word).collect();
+    Some(Caller { program, filled, variables: own_variables(key, &surroundings.gpus) })
+}
+
+/// The words of `key`'s command that contain placeholders: as they are declared, and filled. Empty for the shipped
+/// worker.
+///
+/// # Errors
+/// [`InvocationError::NoValue`].
+pub fn filled_words<'a>(key: &'a Key, outputs: &Outputs) -> Result<Vec<(&'a str, String)>, InvocationError> {
+    let WorkerTemplate::Command(words) = &key.worker else { return Ok(Vec::new()) };
+    let varying = words.iter().filter(|word| placeholders(word).next().is_some());
+    varying.map(|word| Ok((word.as_str(), fill(word, key, outputs)?))).collect()
 }
 
 /// Fills the placeholders of one word of an external worker's command.

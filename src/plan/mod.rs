@@ -50,7 +50,8 @@ pub use forecast::Forecast;
 pub use idle::idle_tasks;
 pub use inventory::{Inventory, NotDone, Problem, Standing, Standings};
 pub use invocation::{
-    Invocation, InvocationError, Outputs, Secrets, Surroundings, caller, invocation, quote,
+    Caller, Invocation, InvocationError, Outputs, Secrets, Surroundings, caller, filled_words, invocation,
+    quote,
 };
 pub use leftover::{Misread, Misreadings, misread_from, misreadings};
 pub use merge::{Held, MergeDecision, Undeclared, decide_merge, undeclared};

@@ -18,6 +18,7 @@ use super::PlannedEnv;
 use super::change::Change;
 use super::variables::variable_changes;
 use crate::job::{Device, JobId, Key};
+use crate::protocol::Mismatch;
 use crate::record::{GpuFacts, HostFacts, LibraryFacts, Record, WorkerFacts};
 
 /// The version of `accepted.json`.
@@ -84,13 +85,25 @@ pub fn changes(record: &Record, env: &PlannedEnv, host: &HostFacts, present: &Pr
     found
 }
 
+/// The parameters that `key` declares at their default, which makes no other job, and of which the worker of `record`
+/// had reported another value.
+pub(super) fn redeclared(record: &Record, key: &Key) -> Vec<Change> {
+    let measured = record.measurement.as_ref().filter(|_| record.key.params != key.params);
+    let mismatches = measured.map(|measured| measured.mismatches(key)).unwrap_or_default();
+    let change = |it: Mismatch| Change { what: it.setting, from: it.effective, to: it.requested };
+    mismatches.into_iter().map(change).collect()
+}
+
 /// The file name of the script that ran, if it is not found `now`. Then another program of the command is the first
 /// one, and its bytes say nothing about the script.
 fn missing_script<'a>(record: &'a Record, now: &WorkerFacts) -> Option<&'a str> {
-    let name = |path: &'a str| path.rsplit('/').next().unwrap_or(path);
-    let then = name(&record.provenance.worker.path);
-    let is_here = now.path.rsplit('/').next() == Some(then);
+    let then = file_name(&record.provenance.worker.path);
+    let is_here = file_name(&now.path) == then || now.others.contains_key(then);
     (!record.key.worker.is_shipped() && !is_here).then_some(then)
+}
+
+fn file_name(path: &str) -> &str {
+    path.rsplit('/').next().unwrap_or(path)
 }
 
 /// The scripts that ran and are not found on `host` now, so that nobody knows whether they have changed.
@@ -111,8 +124,10 @@ fn change(what: &str, from: Option<&String>, to: Option<&String>) -> Option<Chan
 
 /// The differences between the worker `then` and `now`, where both are known.
 pub fn worker_changes(then: &WorkerFacts, now: &WorkerFacts) -> Vec<Change> {
-    let mut found: Vec<Change> =
-        change("worker", then.sha256.as_ref(), now.sha256.as_ref()).into_iter().collect();
+    // Earlier versions did not hash a script that a placeholder names, and took its interpreter for the worker.
+    let is_other = file_name(&then.path) != file_name(&now.path);
+    let own = now.others.get(file_name(&then.path)).filter(|_| is_other).or(now.sha256.as_ref());
+    let mut found: Vec<Change> = change("worker", then.sha256.as_ref(), own).into_iter().collect();
     for (name, hash) in &then.others {
         found.extend(change(name, Some(hash), now.others.get(name)));
     }
@@ -264,6 +279,31 @@ mod tests {
             worker.sha256 = Some("dd".repeat(32));
         });
         assert_eq!(both, "worker aaaaaaaaaaaa → dddddddddddd; processor Xeon A → Xeon B");
+    }
+
+    /// Earlier versions took the interpreter for the worker.
+    #[test]
+    fn a_script_that_an_earlier_version_did_not_hash_is_not_compared() {
+        let said = |interpreter: &str| {
+            let mut record = record(Device::Cpu);
+            record.key.worker = WorkerTemplate::Command(["python3".into(), "{script}".into()].into());
+            let hash = "bb".repeat(32);
+            let old =
+                WorkerFacts { path: "/bin/python3".into(), sha256: Some(hash), ..WorkerFacts::default() };
+            record.provenance.worker = old.into();
+            let mut now = present(&record);
+            let worker = WorkerFacts {
+                path: "/home/a.py".into(),
+                sha256: Some("dd".repeat(32)),
+                others: [("python3".to_owned(), interpreter.repeat(32))].into(),
+                ..WorkerFacts::default()
+            };
+            now.workers.insert(record.id, Arc::new(worker));
+            assert!(missing_scripts([&record].into_iter(), &host(), &now).is_empty());
+            changes_text(&changes(&record, &PlannedEnv::example(), &host(), &now))
+        };
+        assert_eq!(said("bb"), "");
+        assert_eq!(said("cc"), "worker bbbbbbbbbbbb → cccccccccccc");
     }
 
     #[test]

@@ -7,7 +7,8 @@ use std::path::{Path, PathBuf};
 use crate::files::AttemptDir;
 use crate::host::find::DEFAULT_PATH;
 use crate::host::{
-    Preflight, Programs, ProgramsError, Stopped, TimeTool, probe_git, probe_lock_reach, probe_time_tool,
+    Named, Preflight, Programs, ProgramsError, Stopped, TimeTool, probe_git, probe_lock_reach,
+    probe_time_tool,
 };
 use crate::job::{DataSource, Job, Key, Name, ParamValue};
 use crate::lock::lock_dir_path;
@@ -161,6 +162,11 @@ impl Site {
         let mut argv = vec![text(&self.time.path)?, flag.to_owned(), "-o".to_owned(), text(&dir.time())?];
         argv.extend(invocation.words().cloned());
         Ok(argv)
+    }
+
+    /// How the programs of the worker of `job` are named.
+    pub fn named(&self, job: &Job, invocation: &Invocation) -> Named {
+        self.programs.named(job, invocation)
     }
 
     /// The worker of `job`, by its bytes.

@@ -10,7 +10,7 @@ use orchestrate::plan::{Inventory, NotDone, Standing};
 use orchestrate::record::{Outcome, Record};
 use serde_json::Value;
 
-use crate::harness::{Ended, Matrix, Project, Running, edit_sealed, own_worker};
+use crate::harness::{Ended, Matrix, Project, Running, edit_sealed, own_worker, write_program};
 
 /// A project whose worker is a copy of the fake one, so that a test can change it.
 struct Changeable {
@@ -414,6 +414,63 @@ fn records_of_an_older_version_and_of_another_host_are_not_stale() {
     assert_eq!(scene.done_and_stale(), (1, 0));
     let explained = scene.run(&["explain", "cpu_m_fp32_bs4_run1"]).code(0).stdout;
     assert!(explained.contains("compared   only variables, because it ran on another"), "{explained}");
+}
+
+/// What an interpreter is called says nothing about which one it is: one for each virtual environment, as a rule.
+#[test]
+fn envs_with_interpreters_of_their_own_run_the_same_script() {
+    let project = Project::new();
+    for env in ["a", "b"] {
+        fs::create_dir(project.path(env)).unwrap();
+        write_program(&project.path(env).join("python"), &format!("#!/bin/sh\n# {env}\nexec sh \"$@\"\n"));
+    }
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/harness/own_worker.sh");
+    let env = |name| {
+        format!(
+            "{name}: {{ device: cpu, worker: {{ command: [{name}/python, {script:?}, '{{out}}', '{{batch}}'] }} }}"
+        )
+    };
+    let yaml =
+        format!("name: m\nmodels: [m]\nbatches: [4]\nrepeats: 2\nenvs: {{ {}, {} }}\n", env("a"), env("b"));
+    let project = project.and_yaml(&yaml);
+    project.orchestrate(&["run", "m.yaml"]).code(0);
+    assert!(project.records().iter().all(|record| record.outcome == Outcome::Succeeded));
+    assert_eq!(project.records().len(), 4);
+}
+
+/// A default that is written down is the same job, but whoever reported another value did not obey it.
+#[test]
+fn a_default_that_the_worker_did_not_have_makes_its_job_stale() {
+    let yaml = own_worker("\"warmup\": 3", &[], "repeats: 1", "");
+    let project = Project::new().and_yaml(&yaml);
+    project.orchestrate(&["run", "m.yaml"]).code(0);
+    let declare = |warmup: u32| {
+        let declared = format!("repeats: 1\nparams: {{ warmup: {warmup} }}");
+        fs::write(project.path("m.yaml"), yaml.replace("repeats: 1", &declared)).unwrap();
+        project.orchestrate(&["plan", "m.yaml", "--json"]).json()
+    };
+    let default = orchestrate::job::parameter("warmup").unwrap().default_value().unwrap().to_string();
+    let plan = declare(default.parse().unwrap());
+    assert_eq!(plan["counts"]["stale"], 1, "{plan}");
+    assert_eq!(plan["jobs"][0]["why"], format!("warmup 3 → {default}"), "{plan}");
+    project.orchestrate(&["run", "m.yaml", "--rerun-stale"]).code(10).says("warmup");
+}
+
+#[test]
+fn a_script_that_a_placeholder_names_makes_its_own_jobs_stale() {
+    let project = Project::new();
+    let ours = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/harness/own_worker.sh");
+    for script in ["a.sh", "b.sh"] {
+        fs::copy(ours, project.path(script)).unwrap();
+    }
+    let yaml = own_worker("", &[], "repeats: 1\naxes: { script: [a.sh, b.sh] }", "");
+    let project = project.and_yaml(&yaml.replace(ours, "{script}"));
+    project.orchestrate(&["run", "m.yaml"]).code(0);
+    let changed = format!("{}# changed\n", fs::read_to_string(ours).unwrap());
+    fs::write(project.path("a.sh"), changed).unwrap();
+    let plan = project.orchestrate(&["plan", "m.yaml", "--json"]).json();
+    let decisions = [0, 1].map(|job| plan["jobs"][job]["decision"].as_str().unwrap().to_owned());
+    assert_eq!(decisions, ["stale", "done"], "{plan}");
 }
 
 /// The interpreter was compared with the script there, and all jobs looked stale.

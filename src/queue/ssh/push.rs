@@ -2,17 +2,17 @@
 //! are named, and must be there.
 #![expect(clippy::disallowed_methods, reason = "files are read to be copied")]
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 use std::fs;
 use std::io;
 use std::path::{Component, Path, PathBuf};
 
 use sha2::{Digest, Sha256};
 
-use crate::host::shipped_worker;
-use crate::job::WorkerTemplate;
+use crate::host::{is_code, shipped_worker};
+use crate::job::{Job, WorkerTemplate, parts};
 use crate::matrix::SshRequest;
-use crate::plan::Submission;
+use crate::plan::{Outputs, Submission, filled_words};
 use crate::store::pack_files;
 
 /// The most bytes of the project that are copied.
@@ -109,12 +109,17 @@ fn project_files(
     root: &Path,
 ) -> Result<BTreeSet<PathBuf>, PushError> {
     let mut found = BTreeSet::new();
-    let workers: BTreeSet<Vec<String>> =
-        submission.plan.jobs().filter_map(|job| command(&job.key().worker)).collect();
-    for word in workers.iter().flatten() {
-        // `--config=a.yaml` names a file too.
-        let values = [Some(word.as_str()), word.split_once('=').map(|(_, value)| value)];
-        found.extend(values.into_iter().flatten().filter_map(|value| project_file(value, root)));
+    let jobs: Vec<Job> = submission.plan.jobs().collect();
+    let workers: HashSet<&WorkerTemplate> = jobs.iter().map(|job| &job.key().worker).collect();
+    let literal = workers.into_iter().filter_map(command).flatten();
+    found.extend(literal.flat_map(|word| named_files(word, root)));
+    let outputs = Outputs { measurement: String::new(), iterations: String::new() };
+    let filled = jobs.iter().filter_map(|job| filled_words(job.key(), &outputs).ok()).flatten();
+    for (word, filled) in filled.collect::<BTreeSet<_>>() {
+        // What a placeholder stands for by itself can be a data set. Scripts are small.
+        let is_value = parts(word).count() == 1;
+        let files = named_files(&filled, root);
+        found.extend(files.filter(|path| !is_value || is_code(&root.join(path))));
     }
     for name in &request.files {
         let path = root.join(name);
@@ -132,11 +137,17 @@ fn project_files(
     Ok(found)
 }
 
-fn command(worker: &WorkerTemplate) -> Option<Vec<String>> {
+fn command(worker: &WorkerTemplate) -> Option<&[String]> {
     match worker {
         WorkerTemplate::Shipped => None,
-        WorkerTemplate::Command(words) => Some(words.to_vec()),
+        WorkerTemplate::Command(words) => Some(words),
     }
+}
+
+/// The files below `root` that a word of a command names. `--config=a.yaml` names one, too.
+fn named_files<'a>(word: &'a str, root: &'a Path) -> impl Iterator<Item = PathBuf> + use<'a> {
+    let values = [Some(word), word.split_once('=').map(|(_, value)| value)];
+    values.into_iter().flatten().filter_map(move |value| project_file(value, root))
 }
 
 /// The path below `root` of the regular file that `word` names, if it names one.

@@ -9,7 +9,7 @@ use super::RunOrder;
 use super::state::{Halt, Run};
 use crate::event::{Event, WorkerFate};
 use crate::files::{AttemptDir, Fault, write_plain};
-use crate::host::{probe_counters, probe_since_boot};
+use crate::host::{Named, probe_counters, probe_since_boot};
 use crate::job::Job;
 use crate::lock::{DeviceLock, JobLock};
 use crate::matrix::{Secret, Share};
@@ -27,6 +27,15 @@ use crate::store::{Attempt, End, WORTH_A_SYNC, claim, next_attempt, restore, sav
 struct Begun {
     dir: AttemptDir,
     attempt: Attempt,
+    secrets: BTreeMap<String, Option<Secret>>,
+}
+
+/// What is known of an attempt before its worker starts.
+struct Known {
+    /// How its worker is named.
+    named: Named,
+    provenance: Provenance,
+    /// Those that its worker gets.
     secrets: BTreeMap<String, Option<Secret>>,
 }
 
@@ -101,8 +110,8 @@ impl Run<'_> {
         gate: Option<Gate>,
     ) -> Result<Begun, Halt> {
         let dir = next_attempt(job, job_lock, &self.owner.owners())?;
-        let (provenance, secrets) = self.provenance(job, job_lock, &dir, profiler.as_ref())?;
-        self.stop_if_worker_changed(job, &provenance.worker)?;
+        let Known { named, provenance, secrets } = self.known(job, job_lock, &dir, profiler.as_ref())?;
+        self.stop_if_worker_changed(job, named, &provenance.worker)?;
         let limits = self.order.plan.env(job.key()).limits;
         let time = self.order.site.time.flavour;
         // The jobs beside ours might have changed during the wait.
@@ -115,9 +124,10 @@ impl Run<'_> {
         if claim(&dir, &attempt)? { Ok(Begun { dir, attempt, secrets }) } else { Err(Halt::Taken) }
     }
 
-    /// One run measures with one worker: whoever builds a new one meanwhile did not ask for a mixture.
-    fn stop_if_worker_changed(&mut self, job: &Job, worker: &WorkerFacts) -> Result<(), Halt> {
-        let first = self.workers.entry(worker.path.clone()).or_insert_with(|| worker.clone());
+    /// What is named alike stays the same during a run: whoever builds a new worker meanwhile did not ask for a
+    /// mixture.
+    fn stop_if_worker_changed(&mut self, job: &Job, named: Named, worker: &WorkerFacts) -> Result<(), Halt> {
+        let first = self.workers.entry(named).or_insert_with(|| worker.clone());
         let changes = worker_changes(first, worker);
         if changes.is_empty() {
             return Ok(());
@@ -132,20 +142,21 @@ impl Run<'_> {
         Err(Halt::Stopped("a change of the worker".to_owned()))
     }
 
-    /// What is known of an attempt before it starts, and the secrets that its worker gets.
-    fn provenance(
+    /// What is known of an attempt before it starts.
+    fn known(
         &mut self,
         job: &Job,
         lock: &JobLock,
         dir: &AttemptDir,
         profiler: Option<&Profiler>,
-    ) -> Result<(Provenance, BTreeMap<String, Option<Secret>>), Halt> {
+    ) -> Result<Known, Halt> {
         let useless_locks = self.useless_locks();
         let RunOrder { site, plan, cloud, .. } = &mut self.order;
         let invocation = site.invocation(job, plan, dir, profiler)?;
         let directory = site.directory.display().to_string();
         let script = invocation.script(&job.label(), &directory, &dir.path().display().to_string());
         write_plain(&lock.dir().command(), &script)?;
+        let named = site.named(job, &invocation);
         let env = plan.env(job.key());
         let place = CloudFacts::place(env.cloud.as_ref(), cloud.as_ref().map(|cloud| &cloud.place));
         let (cloud, cloud_source) = place.unzip();
@@ -165,7 +176,7 @@ impl Run<'_> {
             secret: Some(invocation.secrets.keys().cloned().collect()),
             locks: Some(site.lock_reach),
         };
-        Ok((provenance, invocation.secrets))
+        Ok(Known { named, provenance, secrets: invocation.secrets })
     }
 
     /// Where locks keep nobody out, by name.

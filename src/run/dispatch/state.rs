@@ -8,7 +8,7 @@ use super::alike::Alike;
 use super::missed::missed;
 use super::wants::Wants;
 use crate::event::{Event, Observer, Summary, Waiting, WorkerFate};
-use crate::host::InCloud;
+use crate::host::{InCloud, Named};
 use crate::job::{Device, Job, JobId, State};
 use crate::lock::{JobLock, LockDir, LockError, Others, OwnerLock, Patience, PhysicalDevice};
 use crate::plan::{Ceilings, Decided, Decision, Inventory, Judge, NotDone, Plan, Standing};
@@ -97,8 +97,8 @@ pub(super) struct Run<'a> {
     pub(super) set_aside: BTreeSet<JobId>,
     /// The last wait for others that was reported.
     pub(super) awaited: Option<Waiting>,
-    /// The workers of this run when they were first started, by path.
-    pub(super) workers: BTreeMap<String, WorkerFacts>,
+    /// The workers of this run when they were first started.
+    pub(super) workers: BTreeMap<Named, WorkerFacts>,
     pub(super) durable: Durable,
     /// Where the store was when the run began.
     pub(super) place: Option<Place>,
