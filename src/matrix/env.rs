@@ -131,6 +131,7 @@ pub(super) fn check_param_name(name: &Spanned<String>, worker: &WorkerFile, note
     }
     match worker {
         WorkerFile::Unknown => {}
+        WorkerFile::Command(_) if PLACEHOLDERS.contains(&name.value.as_str()) => taken_name(name, notes),
         WorkerFile::Shipped => unknown_key(name.span, &name.value, "a parameter of the worker", known, notes),
         WorkerFile::Command(words) => {
             let used: Vec<&str> = words.iter().flat_map(|word| placeholders(&word.value)).collect();
@@ -142,6 +143,21 @@ pub(super) fn check_param_name(name: &Spanned<String>, worker: &WorkerFile, note
             }
         }
     }
+}
+
+/// Notes that a parameter has the name of a placeholder that stands for something else: its value would reach nobody.
+fn taken_name(name: &Spanned<String>, notes: &mut Notes) {
+    let own = match name.value.as_str() {
+        "model" => "one of `models`",
+        "batch" => "one of `batches`",
+        "precision" => "one of `precisions`",
+        "repeat" => "the number of the repeat",
+        "device" => "the `device` of the env",
+        _ => "what orchestrate gives each job",
+    };
+    let message = format!("cannot be a parameter: `{{{}}}` is {own}", name.value);
+    let hint = format!("a parameter of your worker needs another name, such as `own_{}`", name.value);
+    notes.add_with_hint(name.span, &name.value, message, Some(hint));
 }
 
 fn undefined_placeholder(placeholder: &str, span: Span, names: &[&Spanned<String>], notes: &mut Notes) {
