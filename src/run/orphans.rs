@@ -3,6 +3,9 @@
 //! On Linux, an orphan comes to its nearest ancestor that has asked for orphans, which is us. So whatever a worker
 //! starts stays below us until it ends, even in a session of its own, without our environment and with all of its files
 //! closed. To see that nothing is left takes one system call. Other systems have nothing like it.
+//!
+//! The first process of a container gets the orphans of everybody in it. There, a worker's are told by their
+//! environment.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -23,15 +26,15 @@ const PATIENCE: Duration = Duration::from_secs(2);
 /// Recognises the orphans of a chain that starts now.
 #[derive(Debug)]
 pub(super) struct Orphans {
-    /// Children that we had before, such as the background jobs of a shell that became us. `None` if the system gives
-    /// us no orphans.
+    /// What ran below us before, such as the background jobs of a shell that became us. `None` if the system gives us
+    /// no orphans.
     before: Option<BTreeSet<u32>>,
 }
 
 impl Orphans {
     /// Asks for the orphans of every process below us.
     pub(super) fn expect() -> Orphans {
-        Orphans { before: become_reaper().then(children) }
+        Orphans { before: become_reaper().then(descendants) }
     }
 
     /// Whether the system gives us the orphans.
@@ -39,12 +42,13 @@ impl Orphans {
         self.before.is_some()
     }
 
-    /// Ends every orphan, once the chain itself has ended. Returns whether there was any that did not end on its own.
-    pub(super) async fn end(&self) -> bool {
+    /// Ends every orphan of the worker with `variable` in its environment, once the chain itself has ended. Returns
+    /// whether there was any that did not end on its own.
+    pub(super) async fn end(&self, variable: &[u8]) -> bool {
         let step = Duration::from_millis(10);
         let (mut waited, mut killed) = (Duration::ZERO, false);
         loop {
-            let living = self.living();
+            let living = self.living(variable);
             if living.is_empty() || waited > MOMENT + PATIENCE {
                 return killed;
             }
@@ -60,9 +64,14 @@ impl Orphans {
         }
     }
 
-    fn living(&self) -> BTreeSet<u32> {
+    fn living(&self, variable: &[u8]) -> BTreeSet<u32> {
         let Some(before) = &self.before else { return BTreeSet::new() };
-        children().difference(before).copied().collect()
+        let mut orphans: BTreeSet<u32> = children().difference(before).copied().collect();
+        if std::process::id() == 1 && !orphans.is_empty() {
+            let table = ProcessTable::of_system();
+            orphans.retain(|pid| table.was_started_with(*pid, variable));
+        }
+        orphans
     }
 }
 
@@ -89,13 +98,32 @@ pub(super) fn reap() -> bool {
 
 /// Our living children.
 fn children() -> BTreeSet<u32> {
+    if reap() { children_in(&living_parents(), std::process::id()).collect() } else { BTreeSet::new() }
+}
+
+/// Everything that lives below us.
+fn descendants() -> BTreeSet<u32> {
     if !reap() {
         return BTreeSet::new();
     }
+    let parents = living_parents();
+    let (mut found, mut open) = (BTreeSet::new(), vec![std::process::id()]);
+    while let Some(parent) = open.pop() {
+        // A number that is reused while the table is read could make a circle.
+        open.extend(children_in(&parents, parent).filter(|pid| found.insert(*pid)));
+    }
+    found
+}
+
+/// Every living process with its parent.
+fn living_parents() -> Vec<(u32, u32)> {
     let table = ProcessTable::of_system();
-    let own = std::process::id();
-    let is_child = |pid: &u32| table.stat(*pid).is_some_and(|stat| stat.parent == own && stat.state != 'Z');
-    table.pids().into_iter().filter(is_child).collect()
+    let stats = table.pids().into_iter().filter_map(|pid| Some((pid, table.stat(pid)?)));
+    stats.filter(|(_, stat)| stat.state != 'Z').map(|(pid, stat)| (pid, stat.parent)).collect()
+}
+
+fn children_in(parents: &[(u32, u32)], parent: u32) -> impl Iterator<Item = u32> {
+    parents.iter().filter(move |(_, of)| *of == parent).map(|(pid, _)| *pid)
 }
 
 /// The number of a process or a group that a signal can be sent to. Zero would mean our own group.

@@ -132,7 +132,7 @@ impl Chain {
     pub async fn sweep(&self, measurement: &Path) -> bool {
         let in_group = self.group.sweep().await;
         let elsewhere = match self.orphans.come_to_us() {
-            true => self.orphans.end().await,
+            true => self.orphans.end(&worker_variable(measurement)).await,
             false => kill_escaped(measurement),
         };
         in_group || elsewhere

@@ -124,10 +124,41 @@ fn a_child_that_was_there_before_is_left_alone() {
     );
     command.args(["-c", &script]);
     Running::start(command).wait().code(0);
+    end_what_was_there_before(&project);
+    assert_nothing_left(&project);
+}
+
+/// Nor are its children, if it ends while a job runs.
+#[test]
+#[cfg(target_os = "linux")]
+fn the_child_of_a_child_that_was_there_before_is_left_alone() {
+    let project = Project::new();
+    let matrix = Matrix::new("t").behave(&["leave-hidden-daemon"]).flag("--release", &project.release());
+    let project = project.and(matrix);
+    let mut command = project.in_environment(std::process::Command::new("sh"));
+    let script = format!(
+        "sh -c 'sleep 120 >sleeps 2>&1 & echo $! >before; until [ -e end ]; do sleep 0.01; done' & \
+         until [ -s before ]; do sleep 0.01; done; echo $! >parent; exec '{}' run t.yaml",
+        env!("CARGO_BIN_EXE_orchestrate")
+    );
+    command.args(["-c", &script]);
+    let run = Running::start(command);
+    project.wait_started(1);
+    std::fs::write(project.path("end"), "").unwrap();
+    let parent = std::fs::read_to_string(project.path("parent")).unwrap();
+    wait_for("the end of its parent", || !is_alive(parent.trim().parse().unwrap()));
+    project.let_go();
+    run.wait().code(0);
+    end_what_was_there_before(&project);
+    assert_nothing_left(&project);
+}
+
+/// Asserts that the process whose number the file `before` has is still alive, and ends it.
+#[cfg(target_os = "linux")]
+fn end_what_was_there_before(project: &Project) {
     let text = std::fs::read_to_string(project.path("before")).unwrap();
     let before: i32 = text.trim().parse().unwrap();
     assert!(is_alive(before));
-    assert_nothing_left(&project);
     nix::sys::signal::kill(nix::unistd::Pid::from_raw(before), nix::sys::signal::Signal::SIGKILL).unwrap();
 }
 
