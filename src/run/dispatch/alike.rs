@@ -1,12 +1,20 @@
 //! Recognises failures that are no job's own: the environment is at fault, and the next job would fail the same way.
+//!
+//! Whatever an environment lacks, it lacks for all. So a failure says nothing about an environment in which others
+//! succeed, unless the config that fails has succeeded there itself.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap, HashSet};
 
-use crate::job::{JobId, Key};
-use crate::record::Outcome;
+use chrono::{DateTime, Utc};
+
+use crate::job::{JobId, Key, Kind, Name, WorkerTemplate};
+use crate::record::{Outcome, Record};
 
 /// So many failures in a row are no coincidence. Two configs can share a mistake; a third rarely does.
 const ENOUGH: usize = 3;
+
+/// What a worker finds around it: of an env, for a command, under a profiler or not.
+type Environment = (Name, WorkerTemplate, Kind);
 
 /// The last failures in a row that say the same.
 #[derive(Debug, Default)]
@@ -15,26 +23,52 @@ pub(super) struct Alike {
     words: String,
     /// Those that failed: jobs if they could not be started, which depends on no config, else configs.
     failed: BTreeSet<JobId>,
+    /// Where jobs of this run have succeeded.
+    works: HashSet<Environment>,
+    /// The configs of this run that have succeeded.
+    succeeded: BTreeSet<JobId>,
+    /// The configs that failed in an earlier run, before others succeeded in the same environment.
+    own_fault: BTreeSet<JobId>,
 }
 
 impl Alike {
+    /// Nothing has run yet but what `records` tell, which must all be of this host.
+    pub(super) fn after(records: &[&Record]) -> Alike {
+        let mut last_success: HashMap<Environment, DateTime<Utc>> = HashMap::new();
+        for record in records.iter().filter(|record| record.outcome.is_success()) {
+            let last = last_success.entry(environment(&record.key)).or_insert(record.ended_at);
+            *last = record.ended_at.max(*last);
+        }
+        let is_refuted = |record: &&&Record| {
+            let last = last_success.get(&environment(&record.key));
+            !record.outcome.is_success() && last.is_some_and(|last| *last > record.ended_at)
+        };
+        let own_fault = records.iter().filter(is_refuted).map(|record| record.key.config().id()).collect();
+        Alike { own_fault, ..Alike::default() }
+    }
+
     /// Notes how the last attempt of the job of `key` ended. Returns why the remaining jobs are not worth a try, as a
     /// sentence, once enough failures say the same.
     pub(super) fn note(&mut self, key: &Key, outcome: &Outcome) -> Option<String> {
-        let policy = outcome.policy();
+        let (policy, config) = (outcome.policy(), key.config().id());
         if !policy.may_concern_all {
             if outcome.is_success() {
-                *self = Alike::default();
+                (self.words, self.failed) = (String::new(), BTreeSet::new());
+                self.works.insert(environment(key));
+                self.succeeded.insert(config);
             }
+            return None;
+        }
+        if policy.started && self.is_own_fault(key, config) {
             return None;
         }
         let (words, id) = match policy.started {
             // A missing file is told with its path, which can differ.
             false => (policy.name.to_owned(), key.id()),
-            true => (outcome.to_string(), key.config().id()),
+            true => (outcome.to_string(), config),
         };
         if self.words != words {
-            *self = Alike { words, failed: BTreeSet::new() };
+            (self.words, self.failed) = (words, BTreeSet::new());
         }
         self.failed.insert(id);
         (self.failed.len() >= ENOUGH).then(|| {
@@ -42,6 +76,16 @@ impl Alike {
             format!("{} {what} in a row: each {outcome}", self.failed.len())
         })
     }
+
+    /// Whether a failure of `config` says nothing about its environment.
+    fn is_own_fault(&self, key: &Key, config: JobId) -> bool {
+        self.own_fault.contains(&config)
+            || (self.works.contains(&environment(key)) && !self.succeeded.contains(&config))
+    }
+}
+
+fn environment(key: &Key) -> Environment {
+    (key.env.clone(), key.worker.clone(), key.kind)
 }
 
 #[cfg(test)]
@@ -73,10 +117,39 @@ mod tests {
         assert_eq!(stops_after(&[(4, 1, same()), (8, 1, other()), (16, 1, same()), (32, 1, same())]), None);
         let done = || Outcome::Succeeded;
         assert_eq!(stops_after(&[(4, 1, same()), (8, 1, same()), (2, 1, done()), (16, 1, same())]), None);
+        // Where one succeeds, the others fail for reasons of their own.
+        assert_eq!(stops_after(&[(2, 1, done()), (4, 1, same()), (8, 1, same()), (16, 1, same())]), None);
+        // What worked and works no longer tells that something else has changed.
+        let worked = [(4, 1, done()), (8, 1, done()), (16, 1, done())];
+        let no_longer = [(32, 1, same()), (4, 2, same()), (8, 2, same()), (16, 2, same())];
+        assert_eq!(stops_after(&[&worked[..], &no_longer[..3]].concat()), None);
+        assert_eq!(stops_after(&[&worked[..], &no_longer[..]].concat()), Some(7));
         // What is not here, or was stopped, says nothing about the others.
         let not_here = || Outcome::Unsupported { message: "no such device".into() };
         let endings = [(4, 1, same()), (8, 1, same()), (2, 1, not_here()), (16, 1, same())];
         assert_eq!(stops_after(&endings), Some(4));
+    }
+
+    /// Else three configs that cannot work would keep all others from their turn whenever a run is resumed.
+    #[test]
+    fn configs_that_failed_where_others_succeeded_later_stop_no_run() {
+        let ended = |batch: u32, minute: i64, outcome: Outcome| {
+            let mut record = crate::record::testing::record_of(key(batch, 1), outcome);
+            record.ended_at = DateTime::UNIX_EPOCH + chrono::Duration::minutes(minute);
+            record
+        };
+        let stops = |records: &[Record]| {
+            let mut alike = Alike::after(&records.iter().collect::<Vec<_>>());
+            [4, 8, 16].iter().any(|batch| alike.note(&key(*batch, 2), &exited("no kernel")).is_some())
+        };
+        let failed = [4, 8, 16].map(|batch| ended(batch, 1, exited("no kernel")));
+        assert!(stops(&failed), "nothing has succeeded");
+        let with = |success: Record| [&failed[..], &[success]].concat();
+        assert!(!stops(&with(ended(2, 2, Outcome::Succeeded))));
+        assert!(stops(&with(ended(2, 0, Outcome::Succeeded))), "it can have broken since");
+        let mut profiled = ended(2, 2, Outcome::Succeeded);
+        profiled.key.kind = Kind::Ncu;
+        assert!(stops(&with(profiled)), "a profiler is another environment");
     }
 
     #[test]

@@ -135,6 +135,8 @@ impl<'a> Run<'a> {
         }
         let mut others = Others::default();
         others.look(&owners);
+        let is_ours = |record: &&Record| record.provenance.host.is_machine_of(order.host);
+        let alike = Alike::after(&order.inventory.records().filter(is_ours).collect::<Vec<_>>());
         Ok(Run {
             locks,
             signals,
@@ -145,7 +147,7 @@ impl<'a> Run<'a> {
             reruns: attempts_to_replace(order.decided, &order.inventory, order.store, &owners),
             states: BTreeMap::new(),
             done_by_others: BTreeSet::new(),
-            alike: Alike::default(),
+            alike,
             cool_down: Duration::ZERO,
             sensors: Sensors::open(order.host.clone()),
             glance: Glance::default(),
