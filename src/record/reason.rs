@@ -1,5 +1,7 @@
 //! The reason of a failure among a program's last words.
 
+use std::collections::BTreeSet;
+
 use super::said::{last_line, plain};
 
 /// The header of a traceback of Python.
@@ -8,6 +10,12 @@ const TRACEBACK: &str = "Traceback (most recent call last):";
 /// The line above the process that `torchrun` saw fail first.
 const ROOT_CAUSE: &str = "Root Cause (first observed failure):";
 
+/// How Python begins to tell of an exception that changes nothing, such as one at a program's exit.
+const IGNORED: &str = "Exception ignored ";
+
+/// How Python begins to tell of an exception that ends a thread, but not the program.
+const IN_THREAD: &str = "Exception in thread ";
+
 /// Beginnings of lines that tell how to learn more, and no reason.
 const ADVICE: [&str; 3] = ["note: run with `RUST_BACKTRACE", "To enable traceback see", "Set TORCH_LOGS="];
 
@@ -15,11 +23,15 @@ const ADVICE: [&str; 3] = ["note: run with `RUST_BACKTRACE", "To enable tracebac
 /// line that says anything.
 ///
 /// `torchrun` prints a table of its own after what its processes printed. The reason is then the exception of the
-/// process that failed first, with its rank.
+/// process that failed first, with its rank. An exception that Python ignores is no reason. One that ended a thread is
+/// only if there is no other.
 pub fn reason(log: &str) -> Option<String> {
-    let lines: Vec<Line> = log.lines().map(Line::of).collect();
-    let exceptions = exceptions(&lines);
-    launched(&lines, &exceptions).or_else(|| raised(&lines, &exceptions)).or_else(|| {
+    let lines = without(IGNORED, log.lines().map(Line::of).collect());
+    let told = |lines: &[Line]| {
+        let exceptions = exceptions(lines);
+        launched(lines, &exceptions).or_else(|| raised(lines, &exceptions))
+    };
+    told(&without(IN_THREAD, lines.clone())).or_else(|| told(&lines)).or_else(|| {
         let mut told = lines.iter().filter(|line| line.says_something());
         told.next_back().map(|line| plain(&line.text)).or_else(|| last_line(log))
     })
@@ -29,6 +41,7 @@ pub fn reason(log: &str) -> Option<String> {
 const AFTER_AN_EXCEPTION: usize = 40;
 
 /// A line without colours.
+#[derive(Clone)]
 struct Line {
     /// The rank that a launcher wrote before it, as in `[rank1]: `.
     rank: Option<u32>,
@@ -63,6 +76,25 @@ fn rank_before(line: &str) -> Option<(u32, &str)> {
     let number = name.trim_start_matches(|letter: char| letter.is_ascii_alphabetic());
     let is_rank = number.len() < name.len() && !number.is_empty();
     Some((number.parse().ok().filter(|_| is_rank)?, rest.strip_prefix(' ').unwrap_or(rest)))
+}
+
+/// `lines` without the exceptions that begin with `header`: it, a traceback if there is one, and what was raised.
+fn without(header: &str, lines: Vec<Line>) -> Vec<Line> {
+    let mut dropped = BTreeSet::new();
+    for (start, first) in lines.iter().enumerate().filter(|(_, line)| line.text.starts_with(header)) {
+        let mut block = lines.iter().enumerate().skip(start + 1).filter(|(_, line)| line.rank == first.rank);
+        dropped.insert(start);
+        let Some((next, second)) = block.next() else { continue };
+        dropped.insert(next);
+        if second.text.trim_end().ends_with(TRACEBACK) {
+            let is_inside = |line: &Line| line.text.starts_with(' ') || line.text.is_empty();
+            let mut is_over = false;
+            let rest = block.take_while(|(_, line)| !std::mem::replace(&mut is_over, !is_inside(line)));
+            dropped.extend(rest.map(|(number, _)| number));
+        }
+    }
+    let kept = lines.into_iter().enumerate().filter(|(number, _)| !dropped.contains(number));
+    kept.map(|(_, line)| line).collect()
 }
 
 /// The line numbers of all exceptions and panics, each behind its traceback or header.
@@ -207,6 +239,30 @@ Root Cause (first observed failure):
         assert_eq!(reason(&advice).as_deref(), Some("rank 1: exit code -9 (pid: 7)"));
         let cut = TORCHRUN.split(ROOT_CAUSE).next().unwrap();
         assert!(reason(cut).is_some());
+    }
+
+    #[test]
+    fn what_python_ignores_or_a_thread_raises_is_no_reason() {
+        let raised =
+            |what: &str| format!("Traceback (most recent call last):\n  File \"a.py\", line 1\n{what}\n");
+        let ignored = "Exception ignored in: <function _MultiProcessingDataLoaderIter.__del__ at 0x7f>\n";
+        let at_exit = format!("{ignored}{}", raised("AssertionError: can only test a child process"));
+        let pipe = "Exception ignored in: <_io.TextIOWrapper name='<stdout>'>\nBrokenPipeError: broken\n";
+        let thread = format!("Exception in thread Thread-1 (pin):\n{}", raised("EOFError: no more"));
+        let own = raised("ValueError: bad label");
+        for (log, expected) in [
+            (format!("{own}{}", at_exit.repeat(20)), "ValueError: bad label"),
+            (format!("{own}{pipe}"), "ValueError: bad label"),
+            (format!("{own}{thread}"), "ValueError: bad label"),
+            (format!("{thread}{own}"), "ValueError: bad label"),
+            (format!("{thread}{at_exit}"), "EOFError: no more"),
+            (format!("no data\n{at_exit}"), "no data"),
+        ] {
+            assert_eq!(reason(&log).as_deref(), Some(expected), "{log}");
+        }
+        let ranks: String = at_exit.lines().map(|line| format!("[rank1]: {line}\n")).collect();
+        let behind = TORCHRUN.replacen("E1123", &format!("{ranks}E1123"), 1);
+        assert_eq!(reason(&behind).as_deref(), Some("rank 1: ValueError: rotten batch"));
     }
 
     #[test]
