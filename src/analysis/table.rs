@@ -309,6 +309,8 @@ pub fn comparison_sections() -> Vec<Section> {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use super::*;
     use crate::analysis::fixture::{StudyBuilder, key, study_with_peaks};
     use crate::analysis::{Study, analyse};
@@ -515,6 +517,27 @@ mod tests {
         let names = ["metric_tokens_per_s_n", "metric_tokens_per_s_median", "metric_tokens_per_s_unit"];
         assert_eq!(names.map(|name| cell(&summary, 0, name)), ["2", "20", "tokens/s"]);
         assert_eq!(cell(&metrics, 0, "metric_tokens_per_s"), "20");
+    }
+
+    #[test]
+    fn no_two_metrics_share_a_column() {
+        let study = StudyBuilder::new()
+            .run_with(key("cpu", "vgg16", 16, 1), 10.0, |record| {
+                record.measurement.as_mut().unwrap().metrics = serde_json::from_str(
+                    r#"{ "tokens": { "value": 320, "per_second": true }, "tokens_per_s": { "value": 7 },
+                         "loss": { "value": 1 }, "loss_unit": { "value": 2 }, "loss_max": { "value": 3 } }"#,
+                )
+                .unwrap();
+            })
+            .build();
+        let [metrics, summary, _, _] = tables(&study);
+        for table in [&metrics, &summary] {
+            let columns: BTreeSet<String> = table.header().into_iter().collect();
+            assert_eq!(columns.len(), table.header().len());
+        }
+        let told = ["metric_tokens_per_s", "metric_tokens_per_s_", "metric_loss", "metric_loss_unit_"];
+        assert_eq!(told.map(|name| cell(&metrics, 0, name)), ["20", "7", "1", "2"]);
+        assert_eq!(cell(&summary, 0, "metric_loss_max__median"), "3");
     }
 
     #[test]

@@ -7,30 +7,39 @@ use crate::analysis::own::{Metric, Own, Summary};
 use crate::analysis::source::Source;
 
 const NO_METRIC: &str = "the worker does not report it so, or the job has no result";
-const NO_SUMMARY: &str = "no run that counts reports it";
+const NO_SUMMARY: &str = "no run that counts reports it, or they do so in different units";
 
-/// Metrics whose columns have the same name differ in their units at most.
-fn by_column(own: &Own) -> Vec<Vec<Metric>> {
-    let mut columns: Vec<Vec<Metric>> = Vec::new();
+/// What the names of a metric's columns end with, in both tables.
+const ENDINGS: [&str; 6] = ["", "_unit", "_n", "_median", "_min", "_max"];
+
+/// The metrics by the name of their column. Those that share one differ in their units at most: a rate of `tokens` and
+/// a metric called `tokens_per_s` are two.
+fn by_column(own: &Own) -> Vec<(String, Vec<Metric>)> {
+    let mut columns: Vec<(String, Vec<Metric>)> = Vec::new();
     for metric in &own.metrics {
-        let same = |it: &&mut Vec<Metric>| column_name(&it[0]) == column_name(metric);
-        match columns.iter_mut().find(same) {
-            Some(found) => found.push(metric.clone()),
-            None => columns.push(vec![metric.clone()]),
+        let same = |it: &Metric| (&it.name, it.per_second) == (&metric.name, metric.per_second);
+        match columns.iter_mut().find(|(_, found)| same(&found[0])) {
+            Some((_, found)) => found.push(metric.clone()),
+            None => columns.push((free_name(metric, &columns), vec![metric.clone()])),
         }
     }
     columns
 }
 
-/// `metric_tokens_per_s`.
-fn column_name(metric: &Metric) -> String {
-    format!("metric_{}{}", metric.name, if metric.per_second { "_per_s" } else { "" })
+/// `metric_tokens_per_s`, with `_` behind it for as long as one of `columns` has a name in common with it.
+fn free_name(metric: &Metric, columns: &[(String, Vec<Metric>)]) -> String {
+    let names = |name: &str| ENDINGS.map(|ending| format!("{name}{ending}"));
+    let taken: Vec<String> = columns.iter().flat_map(|(name, _)| names(name)).collect();
+    let mut name = format!("metric_{}{}", metric.name, if metric.per_second { "_per_s" } else { "" });
+    while names(&name).iter().any(|name| taken.contains(name)) {
+        name.push('_');
+    }
+    name
 }
 
 /// What `metrics.csv` tells of the metrics.
 pub(super) fn run_metric_columns<'a>(own: &Own) -> Vec<Sourced<JobLine<'a>>> {
-    let columns = |metrics: Vec<Metric>| {
-        let name = column_name(&metrics[0]);
+    let columns = |(name, metrics): (String, Vec<Metric>)| {
         let Metric { name: metric, per_second, .. } = &metrics[0];
         let (meaning, source) = if *per_second {
             let meaning = format!("The metric {metric} ÷ `window_s`, if the worker counts it per second.");
@@ -60,8 +69,7 @@ pub(super) fn run_metric_columns<'a>(own: &Own) -> Vec<Sourced<JobLine<'a>>> {
 
 /// What `summary.csv` tells of the metrics. A row whose runs name different units has no statistics.
 pub(super) fn row_metric_columns<'a>(own: &Own) -> Vec<Sourced<&'a Row<'a>>> {
-    let columns = |metrics: Vec<Metric>| {
-        let name = column_name(&metrics[0]);
+    let columns = |(name, metrics): (String, Vec<Metric>)| {
         let column = |suffix: &str, meaning: &'static str, value: fn(&Summary) -> f64| {
             let metrics = metrics.clone();
             Column::maybe(format!("{name}_{suffix}"), meaning, NO_SUMMARY, move |row: &&'a Row<'a>| {
