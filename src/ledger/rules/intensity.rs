@@ -41,6 +41,21 @@ impl<'a> Point<'a> {
     }
 }
 
+/// A bandwidth as rounded numbers tell it, in bytes per second.
+struct Common {
+    least: f64,
+    most: f64,
+    /// In between, with no more digits than rounding lets be known.
+    told: f64,
+}
+
+impl Common {
+    /// Whether `point` agrees with a bandwidth that this one can be.
+    fn suits(&self, point: &Point<'_>) -> bool {
+        point.low <= self.most && self.least <= point.high
+    }
+}
+
 /// The lines whose intensity is not attained FLOP/s ÷ the bandwidth of the others, where those have one.
 pub(super) fn objections(sheet: &Sheet<'_>, notes: &mut Vec<String>) -> Vec<Objection> {
     let points: Vec<Point<'_>> = sheet.entries.iter().filter_map(Point::of).collect();
@@ -54,21 +69,21 @@ pub(super) fn objections(sheet: &Sheet<'_>, notes: &mut Vec<String>) -> Vec<Obje
         let points: Vec<&Point<'_>> = points.iter().filter(here).collect();
         let Some(bandwidth) = common_bandwidth(&points) else { continue };
         let (agreeing, others): (Vec<&Point<'_>>, Vec<&Point<'_>>) =
-            points.into_iter().partition(|point| point.agrees(bandwidth));
+            points.into_iter().partition(|point| bandwidth.suits(point));
         notes.push(format!(
             "{file}: {} of {} on {machine} have an intensity of attained FLOP/s ÷ {} GB/s: it was computed from a \
              bandwidth, so they lie on that memory roof by construction and do not show what bounds them",
             agreeing.len(),
             count_text(agreeing.len() + others.len(), "line"),
-            computed(bandwidth / GIGA),
+            computed(bandwidth.told / GIGA),
         ));
-        found.extend(others.into_iter().map(|point| objection(point, bandwidth, agreeing.len())));
+        found.extend(others.into_iter().map(|point| objection(point, bandwidth.told, agreeing.len())));
     }
     found
 }
 
 /// The bandwidth on which at least three, and more than half, of the finely printed intensities agree.
-fn common_bandwidth(points: &[&Point<'_>]) -> Option<f64> {
+fn common_bandwidth(points: &[&Point<'_>]) -> Option<Common> {
     let fine: Vec<&&Point<'_>> = points.iter().filter(|point| point.intensity.rounding() <= COARSE).collect();
     let agreeing = |bandwidth: f64| fine.iter().filter(|point| point.agrees(bandwidth)).count();
     // The largest set of overlapping intervals has one whose lower end is in all of them.
@@ -79,8 +94,8 @@ fn common_bandwidth(points: &[&Point<'_>]) -> Option<f64> {
     }
     let most =
         fine.iter().filter(|point| point.agrees(best)).map(|point| point.high).fold(f64::INFINITY, f64::min);
-    // Nobody knows it better than rounding lets it be known.
-    significant(f64::midpoint(best, most) / GIGA, 4).parse::<f64>().ok().map(|bandwidth| bandwidth * GIGA)
+    let told = significant(f64::midpoint(best, most) / GIGA, 4).parse::<f64>().ok()? * GIGA;
+    Some(Common { least: best, most, told })
 }
 
 fn objection(point: &Point<'_>, bandwidth: f64, agreeing: usize) -> Objection {

@@ -50,6 +50,22 @@ fn the_fixture_has_the_mistakes_that_were_made_in_it() {
     );
 }
 
+/// The finest intensities leave a range of bandwidths, and a coarse one can agree with its end alone: 4582.8 ÷ 1502.63
+/// is 3.0498.
+#[test]
+fn an_intensity_that_agrees_with_any_bandwidth_of_the_others_is_sound() {
+    let with = |intensity: &str| {
+        let mut text = "host,model,batch,runs,images_per_s,attained_gflops,ai\n".to_owned();
+        let lines = [("73106.6", "48.7"), ("21590.2", "14.4"), ("12863.2", "8.6"), ("4582.8", intensity)];
+        for (batch, (attained, intensity)) in (1..).zip(lines) {
+            text += &format!("h,own{batch},{batch},4,100.0,{attained},{intensity}\n");
+        }
+        text
+    };
+    assert_found(&with("3.0"), &[]);
+    assert_found(&with("2.9"), &[(Rule::Intensity, 5)]);
+}
+
 #[test]
 fn attained_flops_that_do_not_follow_are_an_error() {
     let with = |line| ledger(&[&SOUND[..], &[line]].concat());
