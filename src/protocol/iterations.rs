@@ -90,7 +90,8 @@ impl Iterations {
         self.elapsed_s.iter().sum()
     }
 
-    /// The seconds of each iteration without its data wait; `None` if they are not known.
+    /// The seconds of each iteration without its data wait; `None` if they are not known. A wait that the worker does
+    /// not know stays in them.
     ///
     /// The wait is timed by the host's clock, so it can only be subtracted from the host's seconds. The gaps between a
     /// device's events contain some of the wait, or none of it if the host was far enough ahead. If more than a tenth
@@ -116,9 +117,9 @@ impl Iterations {
         let index = |name: &'static str| {
             header.iter().position(|column| column.trim() == name).ok_or(BadIterations::NoColumn(name))
         };
-        let columns = (index(elapsed)?, index(wait)?, index(clock)?);
-        // Neither the column nor a value in it is required.
-        let losses = index(loss).ok();
+        let columns = (index(elapsed)?, index(clock)?);
+        // Neither these columns nor a value in them is required.
+        let (waits, losses) = (index(wait).ok(), index(loss).ok());
         let mut first_non_finite = None;
         let mut told: Option<IterationClock> = None;
         let mut iterations = Vec::new();
@@ -133,14 +134,18 @@ impl Iterations {
                 value.ok_or_else(|| wrong(name, word(column)))
             };
             let this =
-                IterationClock::of_word(word(columns.2)).ok_or_else(|| wrong(clock, word(columns.2)))?;
+                IterationClock::of_word(word(columns.1)).ok_or_else(|| wrong(clock, word(columns.1)))?;
             if *told.get_or_insert(this) != this {
-                return Err(wrong(clock, word(columns.2)));
+                return Err(wrong(clock, word(columns.1)));
             }
             if losses.is_some_and(|column| is_not_finite(word(column))) {
                 first_non_finite.get_or_insert(iteration);
             }
-            iterations.push((seconds(elapsed, columns.0)?, seconds(wait, columns.1)?));
+            let waited = match waits.filter(|column| !word(*column).is_empty()) {
+                Some(column) => seconds(wait, column)?,
+                None => 0.0,
+            };
+            iterations.push((seconds(elapsed, columns.0)?, waited));
         }
         let found = told.and_then(|clock| Iterations::new(clock, &iterations)).ok_or(BadIterations::Empty)?;
         Ok(Iterations { first_non_finite, ..found })
@@ -192,6 +197,16 @@ mod tests {
             found
         );
         assert_eq!(parse(&whole.replace('\n', "\r\n")).unwrap(), found);
+    }
+
+    #[test]
+    fn a_wait_that_is_not_known_stays_in_the_seconds() {
+        for text in [
+            "elapsed_s,clock\n0.5,host\n0.75,host\n",
+            "elapsed_s,data_wait_s,clock\n0.5,,host\n0.75, ,host\n",
+        ] {
+            assert_eq!(parse(text).unwrap().compute_s(), Some(vec![0.5, 0.75]), "{text}");
+        }
     }
 
     #[test]

@@ -182,7 +182,7 @@ def iterations(text):
     if not rows or any(row["clock"] != "host" for row in rows):
         return None, None
     elapsed = [float(row["elapsed_s"]) for row in rows]
-    return [seconds - float(row["data_wait_s"]) for seconds, row in zip(elapsed, rows)], elapsed
+    return [seconds - float(row["data_wait_s"] or 0) for seconds, row in zip(elapsed, rows)], elapsed
 
 
 GAUGES = [
