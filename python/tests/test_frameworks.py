@@ -33,6 +33,29 @@ trainer.fit(Module(), loader)
 assert trainer.global_step == 10, trainer.global_step
 """
 
+# Whatever takes time in it moves a clock on: data by 1 s a sample, what ends an epoch or validates by 1000.
+LIGHTNING_CLOCK = """
+import types
+import orchestrate_worker.lightning as ours
+clock = [0.0]
+ours.time = types.SimpleNamespace(perf_counter=lambda: clock[0])
+class Data(torch.utils.data.TensorDataset):
+    def __getitem__(self, number):
+        clock[0] += 1
+        return super().__getitem__(number)
+def late(self, *_):
+    clock[0] += 1000
+Module.validation_step = Module.on_train_epoch_end = late
+data = Data(*data.tensors)
+loader = torch.utils.data.DataLoader(data, batch_size=16)
+measure = MeasureWindow(warmup=3, iters=7, model="layer")
+trainer = Trainer(
+    max_epochs=-1, callbacks=[measure], accelerator="cpu", logger=False, enable_checkpointing=False,
+    enable_progress_bar=False, enable_model_summary=False, val_check_interval=1)
+others = torch.utils.data.DataLoader(torch.utils.data.TensorDataset(*data.tensors), batch_size=16)
+trainer.fit(Module(), loader, others)
+"""
+
 JAX = """
 import jax, jax.numpy as jnp
 import orchestrate_worker as worker
@@ -179,6 +202,14 @@ class Lightning(unittest.TestCase):
                 self.assertEqual(settings["optimizer"], "sgd")
                 self.assertEqual((measurement["samples"], len(iterations)), (7 * 16, 8))
                 self.assertTrue(all(float(line.split(",")[3]) > 0 for line in iterations[1:]))
+
+    def test_validation_and_the_ends_of_epochs_are_no_waiting_for_data(self):
+        script = LIGHTNING.format(epochs=-1, precision="32-true").partition("measure = ")[0] + LIGHTNING_CLOCK
+        done, measurement, _ = run(script)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        # The trainer fetches one batch ahead, so an iteration waits for none to two.
+        wait = measurement["details"]["data_wait_s"]
+        self.assertTrue(0 < wait < 1000, wait)
 
     def test_a_training_that_ends_early_says_so(self):
         done, measurement, _ = run(LIGHTNING.format(epochs=1, precision="32-true"))

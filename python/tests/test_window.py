@@ -72,6 +72,18 @@ class Counts(unittest.TestCase):
         self.assertEqual((measurement["effective"]["iters"], len(iterations)), (3, 4))
         self.assertNotIn("warmup", measurement["effective"])
 
+    def test_a_loop_that_does_not_tell_its_waits_has_unknown_ones_and_not_none(self):
+        for body, known in (("pass", False), ("with window.waiting(): pass", True), ("window.waited(0.0)", True)):
+            with self.subTest(body):
+                _, measurement, iterations = run(
+                    "import orchestrate_worker as worker\n"
+                    "with worker.window(batch=4, precision='fp32') as window:\n"
+                    f"    for _ in range(3):\n        {body}\n        window.step(1.5)\n"
+                )
+                cells = [line.split(",")[2] for line in iterations[1:]]
+                self.assertEqual([cell != "" for cell in cells], [known] * 3)
+                self.assertEqual("data_wait_s" in measurement["details"], known)
+
     def test_what_waits_for_data_is_counted_and_only_within_the_window(self):
         _, measurement, iterations = run(
             "import time, orchestrate_worker as worker\n"

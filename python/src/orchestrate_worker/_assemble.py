@@ -13,8 +13,8 @@ from ._framework import Framework, Unusable
 from ._output import warn
 from ._sizes import Counted, read_sizes
 
-# Seconds, waits and losses of all iterations, and the clock of the seconds.
-Iterations = tuple[Sequence[float], Sequence[float], Sequence[Optional[float]], str]
+# Seconds, waits and losses of all iterations, and the clock of the seconds. `None` is unknown.
+Iterations = tuple[Sequence[float], Sequence[Optional[float]], Sequence[Optional[float]], str]
 
 
 @dataclass
@@ -49,7 +49,7 @@ def assemble(counted: Counted, said: Said, framework: Framework) -> dict[str, An
     losses = framework.numbers([counted.first_loss, *counted.losses])
     iterations = _iterations(counted, framework, losses[1:])
     details = {
-        "data_wait_s": sum(counted.waits) if counted.ends else None,
+        "data_wait_s": sum(counted.waits) if counted.waits else None,
         "involuntary_switches": counted.switches,
         "first_step_s": counted.first_step_s,
         "window_started_at": counted.started_at,
@@ -112,7 +112,8 @@ def _iterations(
     if not counted.ends:
         return None
     host = [end - begin for begin, end in zip([0.0, *counted.ends], counted.ends)]
-    return framework.seconds() or host, list(counted.waits), list(losses), framework.clock()
+    waits: list[Optional[float]] = list(counted.waits) or [None] * len(host)
+    return framework.seconds() or host, waits, list(losses), framework.clock()
 
 
 def merge(ranks: Sequence[dict[str, Any]]) -> tuple[dict[str, Any], Optional[Iterations]]:

@@ -32,15 +32,16 @@ def write_json(path: str, content: Mapping[str, Any]) -> None:
 
 
 def write_iterations(
-    seconds: Sequence[float], waits: Sequence[float], losses: Sequence[Optional[float]], clock: str
+    seconds: Sequence[float], waits: Sequence[Optional[float]], losses: Sequence[Optional[float]], clock: str
 ) -> None:
-    """Writes one line for each iteration, if orchestrate asked for them."""
+    """Writes one line for each iteration, if orchestrate asked for them. What is unknown is an empty cell."""
     path = os.environ.get(_ITERATIONS)
     if not path:
         return
     lines = ["iteration,elapsed_s,data_wait_s,loss,clock"]
     for number, (elapsed, wait, loss) in enumerate(zip(seconds, waits, losses)):
-        lines.append(f"{number},{elapsed:.9f},{wait:.9f},{'' if loss is None else repr(loss)},{clock}")
+        waited = "" if wait is None else f"{wait:.9f}"
+        lines.append(f"{number},{elapsed:.9f},{waited},{'' if loss is None else repr(loss)},{clock}")
     _replace(path, "\n".join(lines) + "\n")
 
 

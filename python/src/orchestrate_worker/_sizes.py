@@ -46,6 +46,7 @@ class Counted:
     items: Sequence[Item] = ()
     ends: Sequence[float] = ()
     waits: Sequence[float] = ()
+    """Those for data, by iteration; none if the script does not tell when it waits."""
     losses: Sequence[Any] = ()
     first_loss: Any = None
     first_step_s: Optional[float] = None

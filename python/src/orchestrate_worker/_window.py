@@ -61,6 +61,7 @@ class Window:
         self._loss: Any = None
         self._first_loss: Any = None
         self._wait = 0.0
+        self._tells_waits = False
         self._items: dict[Hashable, Item] = {}
         self._is_on_host = False
         self._began = self._ended = self._started_at = 0.0
@@ -117,6 +118,7 @@ class Window:
     def waited(self, seconds: float) -> None:
         """Counts so many seconds of this iteration as waited for data."""
         self._wait += seconds
+        self._tells_waits = True
 
     def look_at(self, item: Any) -> None:
         """Takes the batch, and the size of images, from `item`: data that is about to be trained on."""
@@ -288,9 +290,9 @@ class Window:
             samples=self._samples, batch=self._batch, iters=len(self._ends) or None,
             warmup=self._warmed if self._warmup else None, elapsed_s=self._ended - self._began,
             items=list(self._items.values()),
-            started_at=self._started_at, ends=[end - self._began for end in self._ends], waits=self._waits,
-            losses=self._losses, first_loss=self._first_loss, first_step_s=self._first_step,
-            switches=self._switches,
+            started_at=self._started_at, ends=[end - self._began for end in self._ends],
+            waits=self._waits if self._tells_waits else (), losses=self._losses, first_loss=self._first_loss,
+            first_step_s=self._first_step, switches=self._switches,
         )
         try:
             own = assemble(counted, self._said, self._framework)

@@ -30,7 +30,7 @@ class MeasureWindow(Callback):  # type: ignore[misc]
         self.window: Window = window(warmup=warmup, iters=iters, batch=batch, **settings)
         self._batches = warmup + iters
         self._done = 0
-        self._ended: Optional[float] = None
+        self._waits_since: Optional[float] = None
 
     @property
     def measurement(self) -> Optional[dict[str, Any]]:
@@ -40,12 +40,21 @@ class MeasureWindow(Callback):  # type: ignore[misc]
     def on_train_start(self, trainer: Any, pl_module: Any) -> None:
         """The window's block begins."""
         self.window.__enter__()
-        self._ended = time.perf_counter()
+        self._wait_anew()
+
+    def on_train_epoch_start(self, trainer: Any, pl_module: Any) -> None:
+        """The next batch is waited for: to end the last epoch was no waiting."""
+        self._wait_anew()
+
+    def on_validation_end(self, trainer: Any, pl_module: Any) -> None:
+        """The next batch is waited for: to validate was no waiting. A trainer does that before it trains, too."""
+        if self._waits_since is not None:
+            self._wait_anew()
 
     def on_train_batch_start(self, trainer: Any, pl_module: Any, batch: Any, batch_idx: int) -> None:
-        """A batch is there: what passed since the last one ended was waited for it."""
-        if self._done < self._batches and self._ended is not None:
-            self.window.waited(time.perf_counter() - self._ended)
+        """A batch is there: since the trainer had nothing else to do, it was waited for."""
+        if self._done < self._batches and self._waits_since is not None:
+            self.window.waited(time.perf_counter() - self._waits_since)
             self.window.look_at(batch)
 
     def on_train_batch_end(self, trainer: Any, pl_module: Any, outputs: Any, batch: Any, batch_idx: int) -> None:
@@ -54,10 +63,13 @@ class MeasureWindow(Callback):  # type: ignore[misc]
             loss = outputs.get("loss") if isinstance(outputs, dict) else outputs
             self.window.step(loss)
             self._done += 1
-            self._ended = time.perf_counter()
+            self._wait_anew()
             if self._done == self._batches:
                 trainer.should_stop = True
                 self.window.__exit__(None, None, None)
+
+    def _wait_anew(self) -> None:
+        self._waits_since = time.perf_counter()
 
     def on_exception(self, trainer: Any, pl_module: Any, exception: BaseException) -> None:
         """The reason is written for orchestrate."""
