@@ -70,8 +70,10 @@ with worker.window(warmup=1, iters=5, {said}) as window:
 # A stand-in for JAX on an NVIDIA GPU.
 JAX_ON_A_GPU = """
 import sys, types
+peak = [1]
 class Device:
-    compute_capability, device_kind, memory_stats = {capability!r}, "Fake GPU", staticmethod(lambda: None)
+    compute_capability, device_kind = {capability!r}, "Fake GPU"
+    memory_stats = staticmethod(lambda: {{"peak_bytes_in_use": peak[0]}})
 jax = types.ModuleType("jax")
 jax.config = types.SimpleNamespace(jax_default_matmul_precision={products!r}, jax_enable_x64=False)
 jax.process_count, jax.live_arrays, jax.effects_barrier = lambda: 1, list, lambda: None
@@ -81,7 +83,9 @@ import orchestrate_worker as worker
 with worker.window(warmup=1, iters=2, batch=4, precision={said!r}) as window:
     for number in range(3):
         jax.config.jax_default_matmul_precision = {products!r} if number < 2 else {later!r}
+        peak[0] += 1
         window.step()
+    peak[0] = 100
 jax.config.jax_default_matmul_precision = None
 """
 
@@ -118,7 +122,8 @@ class Graph:
     pass
 cuda.CUDAGraph = Graph
 cuda.current_device, cuda.get_device_properties = lambda: 0, lambda index: About
-cuda.max_memory_reserved, cuda.max_memory_allocated = lambda: 2000, lambda: 1000
+evaluates = []
+cuda.max_memory_reserved, cuda.max_memory_allocated = lambda: 9000 if evaluates else 2000, lambda: 1000
 torch.version.cuda = "13.0"
 torch.backends.cudnn.version = lambda: 91002
 torch.backends.cudnn.allow_tf32 = False
@@ -133,6 +138,7 @@ with worker.window(warmup=2, iters=3, **options) as window:
         threads = torch._C._is_multithreading_enabled()
         assert threads == (window._state != "open" or "NVTX_INJECTION64_PATH" not in os.environ), threads
         window.loss(train())
+    evaluates.append(True)
 asked = [word for word in asked if word != "asked"]
 train = ["train", "event"] * 3
 before = ["train"] * 2 + ["synchronize", "reset", "start", "push", "event"]
@@ -225,6 +231,8 @@ class JaxOnAGpu(unittest.TestCase):
         words = {"capability": capability, "products": products, "later": products, "said": said}
         done, measurement, _ = run(JAX_ON_A_GPU.format(**{**words, **later}))
         self.assertEqual(done.returncode, 0, done.stderr)
+        # Of what follows the window, nothing counts.
+        self.assertEqual(measurement["details"]["peak_device_allocated_bytes"], 4)
         precision = measurement["effective"]["precision"]
         self.assertEqual("what it did shows precision" in done.stderr, said != precision)
         return precision, "precision" in measurement["details"]["repeated"]

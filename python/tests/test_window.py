@@ -112,6 +112,18 @@ class Counts(unittest.TestCase):
         )
         self.assertEqual(measurement["details"]["involuntary_switches"], 7)
 
+    def test_memory_is_that_of_the_window_and_not_of_what_follows(self):
+        _, measurement, _ = run(
+            "import orchestrate_worker as worker\n"
+            "peak = [100]\n"
+            "worker._process.peak_memory_bytes = lambda: peak[0]\n"
+            "with worker.window(batch=1, warmup=1, iters=2, precision='fp32') as window:\n"
+            "    for item in window.over([1, 2]):\n"
+            "        peak[0] += 1\n"
+            "    peak[0] = 1000\n"
+        )
+        self.assertEqual(measurement["details"]["peak_host_memory_bytes"], 103)
+
     def test_the_window_ends_with_the_data_and_not_with_what_follows(self):
         _, measurement, iterations = run(
             "import time, orchestrate_worker as worker\n"

@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Optional
 
-from . import _output, _process
+from . import _output
 from ._framework import Framework, Unusable
 from ._output import warn
 from ._sizes import Counted, read_sizes
@@ -53,7 +53,7 @@ def assemble(counted: Counted, said: Said, framework: Framework) -> dict[str, An
         "involuntary_switches": counted.switches,
         "first_step_s": counted.first_step_s,
         "window_started_at": counted.started_at,
-        "peak_host_memory_bytes": _process.peak_memory_bytes(),
+        "peak_host_memory_bytes": counted.peak_memory_bytes,
         "repeated": repeated,
         **_loss_details(losses[0], losses[1:]),
         **framework.details(),

@@ -43,7 +43,7 @@ class Framework:
         """The window has begun, or an iteration has ended, as far as the host knows."""
 
     def close(self) -> None:
-        """The window has ended."""
+        """The window has ended: peaks of memory are read, since what follows is no part of it."""
 
     def numbers(self, losses: Sequence[Any]) -> list[Optional[float]]:
         """Losses as numbers; `None` for what is none."""

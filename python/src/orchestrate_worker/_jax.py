@@ -1,7 +1,8 @@
 """JAX: what it is waited for with, and what it tells about the training.
 
 Nothing of JAX shows in which type the operations inside a compiled function compute, so a script says its precision.
-But JAX shows whether it rounds products of single precision.
+But JAX shows whether it rounds products of single precision. The peak of memory that it tells is that of the first
+device, since the process began.
 """
 
 from __future__ import annotations
@@ -38,6 +39,7 @@ class JaxFramework(Framework):
         if jax.process_count() > 1:
             raise Unusable("several JAX processes are not measured together: run one")
         self._seen = {self._products()}
+        self._peak: Optional[int] = None
 
     def synchronize(self) -> None:
         # What nobody holds any more was either an input of what somebody holds, or is of no use to anybody.
@@ -60,6 +62,10 @@ class JaxFramework(Framework):
 
     def tick(self) -> None:
         self._seen.add(self._products())
+
+    def close(self) -> None:
+        if self.device() != "cpu":
+            self._peak = (self._jax.devices()[0].memory_stats() or {}).get("peak_bytes_in_use")
 
     def precision(self, said: Optional[str]) -> Optional[str]:
         """Of single precision alone, JAX shows how its products are rounded, if that is the same in all iterations."""
@@ -84,9 +90,8 @@ class JaxFramework(Framework):
     def details(self) -> dict[str, Any]:
         device = self._jax.devices()[0]
         on_cpu = self.device() == "cpu"
-        memory = (device.memory_stats() or {}) if not on_cpu else {}
         return {
             "device_name": _process.processor() if on_cpu else device.device_kind,
             "versions": _process.versions(_LIBRARIES),
-            "peak_device_allocated_bytes": memory.get("peak_bytes_in_use"),
+            "peak_device_allocated_bytes": self._peak,
         }

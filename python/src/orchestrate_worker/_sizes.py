@@ -51,6 +51,7 @@ class Counted:
     first_loss: Any = None
     first_step_s: Optional[float] = None
     switches: int = 0
+    peak_memory_bytes: int = 0
 
 
 @dataclass

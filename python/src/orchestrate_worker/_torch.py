@@ -39,6 +39,7 @@ class TorchFramework(Framework):
         self._inside: Optional[_graph.Graph] = None
         self._whole: Optional[_graph.Graph] = None
         self._switches = _switches.read_switches()
+        self._peaks: dict[str, int] = {}
         self._records, self._recorded_on = self._on_cuda, 0
         self._stream_of: tuple[int, ...] = ()
         self._watch = _networks.Watch()
@@ -118,6 +119,12 @@ class TorchFramework(Framework):
         self._whole = _backward.first_graph() or (_backward.captured_graph() if self._replays else None)
         captured = self._whole.switches if self._replays and self._whole is not None else None
         self._switches = _backward.kept_switches() or captured or _switches.read_switches()
+        if self.device() == "cuda":
+            cuda, places = self._torch.cuda, self._places()
+            self._peaks = {
+                "peak_device_memory_bytes": max(cuda.max_memory_reserved(*place) for place in places),
+                "peak_device_allocated_bytes": max(cuda.max_memory_allocated(*place) for place in places),
+            }
 
     # --- after the window ---------------------------------------------------------------------------------------------
 
@@ -250,7 +257,7 @@ class TorchFramework(Framework):
 
     def _cuda_details(self) -> dict[str, Any]:
         """Of several devices, all names, and the most memory that one of them held."""
-        cuda, places, abouts = self._torch.cuda, self._places(), self._abouts()
+        abouts = self._abouts()
         uuids = [f"GPU-{about.uuid}" for about in abouts if getattr(about, "uuid", None) is not None]
         # A list is no UUID, and must not be taken for one.
         prefix = f"{len(uuids)} GPUs: " if len(uuids) > 1 else ""
@@ -258,8 +265,7 @@ class TorchFramework(Framework):
             "device_name": ", ".join(about.name for about in abouts),
             "device_uuid": prefix + ", ".join(uuids) if uuids else None,
             "compute_capability": ", ".join(sorted({f"{about.major}.{about.minor}" for about in abouts})),
-            "peak_device_memory_bytes": max(cuda.max_memory_reserved(*place) for place in places),
-            "peak_device_allocated_bytes": max(cuda.max_memory_allocated(*place) for place in places),
+            **self._peaks,
         }
 
     def _places(self) -> list[tuple[int, ...]]:

@@ -66,7 +66,7 @@ class Window:
         self._is_on_host = False
         self._began = self._ended = self._started_at = 0.0
         self._first_step: Optional[float] = None
-        self._switches = 0
+        self._switches = self._peak_memory = 0
 
     # --- for the script -----------------------------------------------------------------------------------------------
 
@@ -272,6 +272,7 @@ class Window:
         self._ended = time.perf_counter()
         # macOS counts them as a difference of two numbers, which can go back.
         self._switches = max(0, _process.involuntary_switches() - self._switches)
+        self._peak_memory = _process.peak_memory_bytes()
         self._state = "closed"
         self._framework.close()
         if type(loaded()) is not type(self._framework):
@@ -292,7 +293,7 @@ class Window:
             items=list(self._items.values()),
             started_at=self._started_at, ends=[end - self._began for end in self._ends],
             waits=self._waits if self._tells_waits else (), losses=self._losses, first_loss=self._first_loss,
-            first_step_s=self._first_step, switches=self._switches,
+            first_step_s=self._first_step, switches=self._switches, peak_memory_bytes=self._peak_memory,
         )
         try:
             own = assemble(counted, self._said, self._framework)
