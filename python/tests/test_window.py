@@ -329,6 +329,11 @@ class Refused(unittest.TestCase):
         self.assert_refused(script.format("precision='fp32'"), "nothing shows how many samples")
         self.assert_refused("with worker.window(batch=2, precision='fp32'):\n    pass\n", "nothing was counted")
 
+    def test_a_device_that_nobody_waits_for(self):
+        for device in ("cuda", "gpu"):
+            script = f"with worker.window(batch=1, precision='fp32', device={device!r}) as window:\n    window.step()\n"
+            self.assert_refused(script, f"nobody waits for device={device}, because neither PyTorch nor JAX is loaded")
+
     def test_batches_of_several_sizes(self):
         script = "class Batch:\n    def __init__(self, of): self.shape = (of,)\n"
         script += "with worker.window(precision='fp32') as window:\n"

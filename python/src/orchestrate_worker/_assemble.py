@@ -42,8 +42,7 @@ def assemble(counted: Counted, said: Said, framework: Framework) -> dict[str, An
     _tell_differences(settings, read_back)
     effective = {**settings, **read_back, "batch": sizes.batch}
     effective.setdefault("device", "cpu")
-    if effective["device"] not in ("cpu", "cuda", "mps"):
-        raise Unusable(f"nobody waits for a device called {effective['device']}: only for cpu, cuda and mps")
+    _refuse_pending(effective["device"], is_read_back="device" in read_back)
     if "precision" not in effective:
         raise Unusable("nothing shows the precision: say it, as in window(precision=\"fp32\")")
     losses = framework.numbers([counted.first_loss, *counted.losses])
@@ -73,6 +72,17 @@ def assemble(counted: Counted, said: Said, framework: Framework) -> dict[str, An
         "details": {**said.details, **{name: value for name, value in details.items() if value is not None}},
         "iterations": iterations,
     }
+
+
+def _refuse_pending(device: Any, is_read_back: bool) -> None:
+    """Refuses a device that may still compute, because nothing was waited for."""
+    if not is_read_back and device != "cpu":
+        raise Unusable(
+            f"nobody waits for device={device}, because neither PyTorch nor JAX is loaded: wait for it yourself, and "
+            "write measurement.json without this package"
+        )
+    if device not in ("cpu", "cuda", "mps"):
+        raise Unusable(f"nobody waits for a device called {device}: only for cpu, cuda and mps")
 
 
 def _metrics(said: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
