@@ -243,7 +243,8 @@ distributed.destroy_process_group()
     def test_the_sum_in_the_time_of_the_slowest(self):
         done, measurement = self.launch(
             "end = time.monotonic() + 0.05 * rank\n        while time.monotonic() < end: pass\n"
-            "        window.count('tokens', torch.tensor(10 + rank)); window.metric('rank', rank)"
+            "        window.count('tokens', torch.tensor(10 + rank)); window.metric('rank', rank)\n"
+            "        window.detail(**{f'of_{rank}': rank, 'rank': rank})"
         )
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertEqual(measurement["samples"], 2 * 4 * 8)
@@ -253,6 +254,8 @@ distributed.destroy_process_group()
         details = measurement["details"]
         self.assertEqual([line["rank"] for line in details["ranks"]], [0, 1])
         self.assertEqual([line["samples"] for line in details["ranks"]], [32, 32])
+        # What a script says is kept, whichever rank is slowest.
+        self.assertEqual((details["of_0"], details["of_1"], details["rank"]), (0, 1, 0))
         slowest = details["ranks"][details["slowest_rank"]]
         self.assertEqual(measurement["elapsed_s"], slowest["elapsed_s"])
         self.assertEqual(measurement["elapsed_s"], max(line["elapsed_s"] for line in details["ranks"]))

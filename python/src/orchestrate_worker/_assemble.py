@@ -28,7 +28,8 @@ class Said:
 
 
 def assemble(counted: Counted, said: Said, framework: Framework) -> dict[str, Any]:
-    """The measurement of this process, and its iterations under `iterations`."""
+    """The measurement of this process, with its iterations under `iterations`, and under `said` the details that nothing
+    but the script tells."""
     sizes = read_sizes(counted, said.unit, framework)
     settings = dict(said.settings)
     asked_precision = settings.pop("precision", None)
@@ -47,18 +48,10 @@ def assemble(counted: Counted, said: Said, framework: Framework) -> dict[str, An
         raise Unusable("nothing shows the precision: say it, as in window(precision=\"fp32\")")
     losses = framework.numbers([counted.first_loss, *counted.losses])
     iterations = _iterations(counted, framework, losses[1:])
-    details = {
-        "data_wait_s": sum(counted.waits) if counted.waits else None,
-        "involuntary_switches": counted.switches,
-        "first_step_s": counted.first_step_s,
-        "window_started_at": counted.started_at,
-        "peak_host_memory_bytes": counted.peak_memory_bytes,
-        "repeated": repeated,
-        **_loss_details(losses[0], losses[1:]),
-        **framework.details(),
-    }
+    details = {**_details(counted, framework, losses), "repeated": repeated}
     if iterations is not None:
         details["iteration_clock"] = iterations[3]
+    details = {name: value for name, value in details.items() if value is not None}
     unit = said.unit or ("images" if "input_size" in read_back else None)
     return {
         **({"unit": unit} if unit is not None else {}),
@@ -69,7 +62,8 @@ def assemble(counted: Counted, said: Said, framework: Framework) -> dict[str, An
         "synchronized": True,
         "effective": effective,
         # What is read back wins, or a script could say that all of it was confirmed.
-        "details": {**said.details, **{name: value for name, value in details.items() if value is not None}},
+        "details": {**said.details, **details},
+        "said": {name: value for name, value in said.details.items() if name not in details},
         "iterations": iterations,
     }
 
@@ -105,6 +99,19 @@ def _tell_differences(settings: Mapping[str, Any], read_back: Mapping[str, Any])
             warn(f"the script says {name}={value}, but what it did shows {name}={read_back[name]}")
 
 
+def _details(counted: Counted, framework: Framework, losses: Sequence[Optional[float]]) -> dict[str, Any]:
+    """What was counted and what the framework shows; `None` is unknown. The first loss is that before the window."""
+    return {
+        "data_wait_s": sum(counted.waits) if counted.waits else None,
+        "involuntary_switches": counted.switches,
+        "first_step_s": counted.first_step_s,
+        "window_started_at": counted.started_at,
+        "peak_host_memory_bytes": counted.peak_memory_bytes,
+        **_loss_details(losses[0], losses[1:]),
+        **framework.details(),
+    }
+
+
 def _loss_details(first: Optional[float], losses: Sequence[Optional[float]]) -> dict[str, Any]:
     known = [(number, loss) for number, loss in enumerate(losses) if loss is not None]
     if first is None and known and known[0][0] == 0:
@@ -128,7 +135,7 @@ def _iterations(
 
 def merge(ranks: Sequence[dict[str, Any]]) -> tuple[dict[str, Any], Optional[Iterations]]:
     """One measurement of those of all ranks: all samples, in the seconds of the slowest."""
-    iterations = [rank.pop("iterations") for rank in ranks]
+    iterations, said = [rank.pop("iterations") for rank in ranks], [rank.pop("said") for rank in ranks]
     if len(ranks) == 1:
         return ranks[0], iterations[0]
     counts = {rank["effective"]["iters"] for rank in ranks}
@@ -145,7 +152,18 @@ def merge(ranks: Sequence[dict[str, Any]]) -> tuple[dict[str, Any], Optional[Ite
     metrics = _merged_metrics([rank.get("metrics", {}) for rank in ranks])
     if metrics:
         merged["metrics"] = metrics
-    details = dict(ranks[slowest]["details"])
+    merged["details"] = _merged_details(ranks, said, slowest)
+    return merged, iterations[slowest]
+
+
+def _merged_details(
+    ranks: Sequence[Mapping[str, Any]], said: Sequence[Mapping[str, Any]], slowest: int
+) -> dict[str, Any]:
+    """The details of the slowest rank, with what is known of all. Of what scripts say, the first rank decides."""
+    details = {name: value for name, value in ranks[slowest]["details"].items() if name not in said[slowest]}
+    for each in said:
+        for name, value in each.items():
+            details.setdefault(name, value)
     details["window_started_at"] = min(rank["details"]["window_started_at"] for rank in ranks)
     for name in ("peak_device_memory_bytes", "peak_device_allocated_bytes", "peak_host_memory_bytes"):
         known = [rank["details"][name] for rank in ranks if name in rank["details"]]
@@ -155,8 +173,7 @@ def merge(ranks: Sequence[dict[str, Any]]) -> tuple[dict[str, Any], Optional[Ite
     details["repeated"] = sorted({name for rank in ranks for name in rank["details"]["repeated"]})
     details["ranks"] = [_line(number, rank) for number, rank in enumerate(ranks)]
     details["slowest_rank"] = slowest
-    merged["details"] = details
-    return merged, iterations[slowest]
+    return details
 
 
 def _merged_metrics(ranks: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
