@@ -283,6 +283,7 @@ for error in (torch.cuda.OutOfMemoryError("CUDA out of memory"), RuntimeError("M
 
     def test_switches_are_those_at_the_backward_pass_of_the_window(self):
         found = self.lines("""
+torch.ops.mkldnn._is_mkldnn_bf16_supported = lambda: True
 train = trainer(convolutional(), pictures())
 @contextlib.contextmanager
 def switched(number, word, otherwise):
@@ -304,6 +305,7 @@ for warmup in (0, 2):
     def test_a_recurrent_network_has_a_switch_of_its_own(self):
         # oneDNN's first, then cuDNN's, which is on unless it is switched off.
         found = self.lines("""
+torch.ops.mkldnn._is_mkldnn_bf16_supported = lambda: True
 train = trainer(recurrent(), sequences())
 tell(measure(train, warmup=1), "precision", "tf32")
 if hasattr(torch.backends.mkldnn, "rnn"):

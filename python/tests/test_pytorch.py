@@ -87,10 +87,35 @@ class ReadBack(unittest.TestCase):
         _, measurement, _ = measure("images = images.to(memory_format=torch.channels_last)")
         self.assertIs(measurement["effective"]["channels_last"], False)
 
+    def test_single_precision_is_rounded_where_the_processor_can_do_that(self):
+        able = "torch.ops.mkldnn._is_mkldnn_bf16_supported = lambda: {}\n"
+        able += "torch.cpu._is_amx_fp16_supported = lambda: {}\n"
+        medium = "torch.set_float32_matmul_precision('medium')\n"
+        on_mps = "worker._torch.TorchFramework.device = lambda self: 'mps'\n"
+        tf32 = "if hasattr(torch.backends.mkldnn, 'conv'): torch.backends.mkldnn.conv.fp32_precision = 'tf32'\n"
+        for bf16, fp16, setup, found in (
+            (True, False, medium, "tf32"), (False, True, medium, "fp32"), (True, True, medium + on_mps, "fp32"),
+            (True, False, tf32, "fp32"),
+        ):
+            with self.subTest(bf16=bf16, fp16=fp16, setup=setup):
+                words = able.format(bf16, fp16) + setup
+                _, measurement, _ = measure("import orchestrate_worker._torch\n" + words)
+                settings = measurement["effective"]
+                self.assertEqual((settings["precision"], settings["tf32"]), (found, found == "tf32"))
+
+    def test_an_old_pytorch_rounds_products_too(self):
+        loop = "from types import SimpleNamespace as Module\nimport orchestrate_worker._switches as ours\n"
+        loop += "for words, precision in (('ieee', 'high'), ('bf16', 'medium')):\n"
+        loop += "    backends = Module(cuda=torch.backends.cuda, cudnn=torch.backends.cudnn, mkldnn=Module())\n"
+        loop += "    old = Module(backends=backends, get_float32_matmul_precision=lambda: precision)\n"
+        loop += "    assert ours._float32(old)['onednn_matmul'] == words\n"
+        done, _, _ = run("import torch\n" + loop)
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+
     def test_precision_is_what_was_computed_in(self):
         for setup, said, found in (
             ("lower = True", "bf16", "bf16"), ("lower = True", "amp", "amp"), ("lower = True", "fp32", "bf16"),
-            ("", "bf16", "fp32"), ("torch.set_float32_matmul_precision('medium')", "fp32", "tf32"),
+            ("", "bf16", "fp32"),
         ):
             with self.subTest(setup=setup, said=said):
                 done, measurement, _ = measure(f"{setup}\noptions.update(precision={said!r})")

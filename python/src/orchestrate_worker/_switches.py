@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Callable, Optional
 
 
 @dataclass(frozen=True)
@@ -23,17 +23,44 @@ def read_switches() -> Switches:
     torch: Any = sys.modules["torch"]
     return Switches(
         torch.are_deterministic_algorithms_enabled(), bool(torch.backends.cudnn.benchmark), torch.get_num_threads(),
-        _float32(torch.backends),
+        _float32(torch),
     )
 
 
-def _float32(backends: Any) -> dict[str, str]:
-    cudnn, mkldnn = backends.cudnn, backends.mkldnn
-    places = {
-        "cuda_matmul": (backends.cuda.matmul, backends.cuda.matmul),
-        "cuda_conv": (getattr(cudnn, "conv", None), cudnn),
-        "cuda_rnn": (getattr(cudnn, "rnn", None), cudnn),
-        "onednn_matmul": (getattr(mkldnn, "matmul", None), None),
+def words_that_round() -> set[str]:
+    """The words of oneDNN's switches under which this processor rounds products in single precision.
+
+    Both conditions are PyTorch's own, for its tests. What a later PyTorch does not tell any more may be so.
+    """
+    torch: Any = sys.modules["torch"]
+    if not torch.backends.mkldnn.is_available():
+        return set()
+    conditions: dict[str, Callable[[], bool]] = {
+        "tf32": lambda: torch.cpu._is_amx_fp16_supported(),
+        "bf16": lambda: torch.ops.mkldnn._is_mkldnn_bf16_supported(),
+    }
+    return {word for word, holds in conditions.items() if _may_hold(holds)}
+
+
+def _may_hold(condition: Callable[[], bool]) -> bool:
+    try:
+        return condition()
+    except (AttributeError, RuntimeError):
+        return True
+
+
+def _float32(torch: Any) -> dict[str, str]:
+    cuda, cudnn, mkldnn = torch.backends.cuda, torch.backends.cudnn, torch.backends.mkldnn
+
+    def of_products() -> str:
+        # Of the words for all devices, oneDNN knew only this one.
+        return "bf16" if torch.get_float32_matmul_precision() == "medium" else "ieee"
+
+    places: dict[str, tuple[Any, Optional[Callable[[], str]]]] = {
+        "cuda_matmul": (cuda.matmul, lambda: _word(cuda.matmul)),
+        "cuda_conv": (getattr(cudnn, "conv", None), lambda: _word(cudnn)),
+        "cuda_rnn": (getattr(cudnn, "rnn", None), lambda: _word(cudnn)),
+        "onednn_matmul": (getattr(mkldnn, "matmul", None), of_products),
         "onednn_conv": (getattr(mkldnn, "conv", None), None),
         "onednn_rnn": (getattr(mkldnn, "rnn", None), None),
     }
@@ -44,5 +71,9 @@ def _float32(backends: Any) -> dict[str, str]:
             found[name] = str(new.fp32_precision)
         except (AttributeError, AssertionError):  # PyTorch 2.0 raises the latter
             if old is not None:
-                found[name] = "tf32" if old.allow_tf32 else "ieee"
+                found[name] = old()
     return found
+
+
+def _word(library: Any) -> str:
+    return "tf32" if library.allow_tf32 else "ieee"

@@ -317,12 +317,15 @@ class TorchFramework(Framework):
 
     def _rounds(self) -> bool:
         """Whether products in single precision may be rounded to fewer bits on the device that computed."""
-        on_cuda = self.device() == "cuda"
-        if on_cuda and all(about.major < 8 for about in self._abouts()):
-            return False  # TF32 came with compute capability 8.0
+        device = self.device()
+        if device == "cuda":
+            # TF32 came with compute capability 8.0.
+            library, rounds = "cuda", {"tf32", "bf16"} if any(it.major >= 8 for it in self._abouts()) else set()
+        else:
+            library, rounds = "onednn", _switches.words_that_round() if device == "cpu" else set()
         graph, words = self._graph(), self._switches.float32
         kinds = graph.kinds if graph is not None and graph.kinds else ("conv", "matmul")
-        return any(words.get(f"{'cuda' if on_cuda else 'onednn'}_{kind}") in ("tf32", "bf16") for kind in kinds)
+        return any(words.get(f"{library}_{kind}") in rounds for kind in kinds)
 
 
 def _phrase(optimizer: Any) -> str:
