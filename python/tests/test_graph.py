@@ -279,6 +279,35 @@ for error in (torch.cuda.OutOfMemoryError("CUDA out of memory"), RuntimeError("M
         raise AssertionError(error)
 """)
 
+    # --- what is trained ----------------------------------------------------------------------------------------------
+
+    def test_an_input_with_a_gradient_of_its_own_is_no_weight(self):
+        found = self.lines("""
+def told(network, x, *held):
+    optimizer = torch.optim.SGD(held, lr=0.01) if held else None
+    def train():
+        loss = cross_entropy(network(x.float()), torch.tensor([0, 1, 2, 3]))
+        loss.backward()
+        return loss
+    for warmup in (0, 2):
+        found = measure(train, warmup)
+        print(found["details"].get("parameters"), found["effective"].get("parameter_types"))
+x, weights, other = (torch.randn(*sizes, requires_grad=True) for sizes in ((4, 6), (6, 7), (1,)))
+told(lambda x: x @ weights, x)
+told(lambda x: x @ weights, x, weights)
+layer = torch.nn.Linear(6, 7)
+wide = torch.randn(4, 6, dtype=torch.float64, requires_grad=True)
+told(layer, wide)
+told(layer, wide, *layer.parameters())
+told(lambda x: layer(x) + other, wide, *layer.parameters(), other)
+# Each process has a part of the weights, or an optimizer has copies of them.
+told(layer, wide, other)
+layer.weight._is_flat_param = True
+told(layer, wide, *layer.parameters())
+""")
+        counts = [4 * 6 + 6 * 7, 6 * 7, 7 * 7, 7 * 7, 7 * 7 + 1, None, None]
+        self.assertEqual(found, [f"{count} None" for count in counts for _ in range(2)])
+
     # --- switches -----------------------------------------------------------------------------------------------------
 
     def test_switches_are_those_at_the_backward_pass_of_the_window(self):

@@ -9,7 +9,8 @@ from __future__ import annotations
 import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from typing import Any, Optional
+from collections.abc import Set as AbstractSet
+from typing import Any, NamedTuple, Optional
 
 from ._failure import failure_of
 from ._switches import Switches
@@ -28,6 +29,18 @@ _KINDS = {
 }
 
 
+class Leaf(NamedTuple):
+    """A tensor that has a gradient of its own."""
+
+    is_parameter: bool
+    elements: Optional[int]
+    """`None` if it does not show how many it has in all, because each process holds a part."""
+    shape: tuple[int, ...]
+    type: str
+    is_last: Optional[bool]
+    """Whether it is in NHWC order."""
+
+
 class Graph:
     """What one graph shows. What it does not show is `None` or empty."""
 
@@ -42,7 +55,9 @@ class Graph:
         """Which products there are: `conv`, `rnn`, `matmul`; of a compiled part, the first and the last."""
         self.compiled = False
         """Whether a part of it was made by `torch.compile`."""
-        self.parameters = 0
+        self.leaves: dict[int, Leaf] = {}
+        """All tensors that have a gradient of their own, by their identities."""
+        self.parameters: Optional[int] = None
         """Elements of all trainable tensors."""
         self.parameter_types: Counter[str] = Counter()
         """How many trainable tensors have which type."""
@@ -50,6 +65,8 @@ class Graph:
         """The identities of the trainable tensors."""
         self.channels_last: Optional[bool] = None
         """Whether all images, feature maps and weights of convolutions are in NHWC order."""
+        self.maps: list[Optional[bool]] = []
+        """Whether each of the images and feature maps is."""
         self.weights_last: Optional[bool] = None
         """The same of weights alone."""
         self.shapes: set[tuple[int, ...]] = set()
@@ -61,18 +78,29 @@ class Graph:
         self.switches: Optional[Switches] = None
         """The switches that held when it was about to go backward, if it was read then."""
 
+    def count_trained(self, held: AbstractSet[int] = frozenset()) -> None:
+        """Takes what is trained from the leaves: parameters, and tensors that an optimizer has `held`.
+
+        Others are inputs whose gradients are of interest. Where there is neither, all leaves are trained.
+        """
+        chosen = {name: leaf for name, leaf in self.leaves.items() if leaf.is_parameter or name in held} or self.leaves
+        self.trained, self.shapes = set(chosen), {leaf.shape for leaf in chosen.values()}
+        counts = [leaf.elements for leaf in chosen.values() if leaf.elements is not None]
+        self.parameters = sum(counts) if len(counts) == len(chosen) else None
+        self.parameter_types = Counter(leaf.type for leaf in chosen.values())
+        weights = [leaf.is_last for leaf in chosen.values()]
+        self.weights_last, self.channels_last = all_of(weights), all_of(weights + self.maps)
+
 
 def read_nodes(nodes: Iterator[Any], layouts: bool) -> Graph:
     """Reads `nodes`; of a graph that was used up, only without `layouts`."""
     graph, devices = Graph(), Counter[tuple[str, Optional[int]]]()
-    weights: list[Optional[bool]] = []
-    maps: list[Optional[bool]] = []
     pictures: set[tuple[int, ...]] = set()
     for node in nodes:
         name = node.name()
         kind = _KINDS.get(name.rstrip("0123456789"))
         if hasattr(node, "variable"):
-            _count_parameter(graph, node.variable, weights)
+            _keep_leaf(graph, node.variable)
         elif "Compiled" in name:
             graph.compiled = True
             graph.kinds.update(("conv", "matmul"))
@@ -86,11 +114,11 @@ def read_nodes(nodes: Iterator[Any], layouts: bool) -> Graph:
             graph.kinds.add(kind)
             _count_outputs(graph, devices, _outputs(node)[:1])
             if layouts and kind == "conv":
-                _look_at_convolution(graph, node, maps)
+                _look_at_convolution(graph, node)
+    graph.count_trained()
     if graph.images is None:
         graph.images = images_among(pictures, graph)
     _take_devices(graph, devices)
-    graph.weights_last, graph.channels_last = all_of(weights), all_of(weights + maps)
     return graph
 
 
@@ -181,19 +209,19 @@ def _take_devices(graph: Graph, devices: Counter[tuple[str, Optional[int]]]) -> 
         graph.indices = sorted(index for kind, index in devices if kind == graph.device and index is not None)
 
 
-def _count_parameter(graph: Graph, parameter: Any, weights: list[Optional[bool]]) -> None:
-    graph.trained.add(id(parameter))
-    graph.parameters += parameter.numel()
-    graph.shapes.add(tuple(parameter.shape))
-    graph.parameter_types[str(parameter.dtype).partition(".")[2]] += 1
-    weights.append(is_channels_last(parameter))
+def _keep_leaf(graph: Graph, tensor: Any) -> None:
+    is_parameter = isinstance(tensor, sys.modules["torch"].nn.Parameter)
+    # FSDP's first version puts many weights into one tensor, of which each process holds a part between their uses.
+    elements = None if getattr(tensor, "_is_flat_param", False) else tensor.numel()
+    kind = str(tensor.dtype).partition(".")[2]
+    graph.leaves[id(tensor)] = Leaf(is_parameter, elements, tuple(tensor.shape), kind, is_channels_last(tensor))
 
 
-def _look_at_convolution(graph: Graph, node: Any, maps: list[Optional[bool]]) -> None:
+def _look_at_convolution(graph: Graph, node: Any) -> None:
     source = _kept_as(node, "_saved_input")
     if source is None:
         return
-    maps.append(is_channels_last(source))
+    graph.maps.append(is_channels_last(source))
     # Images are not trained, so no node stands before the first convolution. What a frozen part puts out has more
     # channels than images have.
     if node.next_functions and node.next_functions[0][0] is None and source.dim() == 4 and source.shape[1] <= 4:

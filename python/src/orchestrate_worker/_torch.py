@@ -119,6 +119,10 @@ class TorchFramework(Framework):
         self._whole = _backward.first_graph() or (_backward.captured_graph() if self._replays else None)
         captured = self._whole.switches if self._replays and self._whole is not None else None
         self._switches = _backward.kept_switches() or captured or _switches.read_switches()
+        for graph in (self._inside, self._whole):
+            # To look for optimizers takes a moment. Mostly, all that is trained is a parameter.
+            if graph is not None and not all(leaf.is_parameter for leaf in graph.leaves.values()):
+                graph.count_trained(set().union(*map(_held_by, self._optimizers())))
         if self.device() == "cuda":
             cuda, places = self._torch.cuda, self._places()
             self._peaks = {
@@ -239,9 +243,11 @@ class TorchFramework(Framework):
     def details(self) -> dict[str, Any]:
         torch, graph = self._torch, self._graph()
         details: dict[str, Any] = {"versions": _process.versions(_LIBRARIES), "float32": self._switches.float32}
-        if graph is not None and graph.parameters:
+        optimizer = self._optimizer()
+        # If optimizers hold other tensors than those that were trained, each process may have a part of them.
+        if graph is not None and graph.parameters and (optimizer is not None or not self._optimizers()):
             details["parameters"] = graph.parameters
-        if (optimizer := self._optimizer()) is not None:
+        if optimizer is not None:
             details["optimizer"] = _phrase(optimizer)
         if self.device() == "cuda":
             details.update(self._cuda_details())
@@ -300,20 +306,19 @@ class TorchFramework(Framework):
         return inside
 
     def _optimizer(self) -> Any:
-        """The optimizer that holds most of what was trained. No library lists its optimizers, so memory is searched."""
+        """The optimizer that holds most of what was trained."""
         graph = self._graph()
         if graph is None:
             return None
+        counts = [(len(_held_by(optimizer) & graph.trained), optimizer) for optimizer in self._optimizers()]
+        count, best = max(counts, key=lambda counted: counted[0], default=(0, None))
+        return best if count else None
 
-        def held(optimizer: Any) -> int:
-            groups = getattr(optimizer, "param_groups", ())
-            return sum(id(tensor) in graph.trained for group in groups for tensor in group["params"])
-
+    def _optimizers(self) -> list[Any]:
+        """All optimizers. No library lists them, so memory is searched."""
         kind = self._torch.optim.Optimizer
         # Wrappers of optimizers pass on what is asked of them. Only the optimizer itself has its groups.
-        found = [it for it in gc.get_objects() if issubclass(type(it), kind) and "param_groups" in vars(it)]
-        best = max(found, key=held, default=None)
-        return best if best is not None and held(best) else None
+        return [it for it in gc.get_objects() if issubclass(type(it), kind) and "param_groups" in vars(it)]
 
     def _rounds(self) -> bool:
         """Whether products in single precision may be rounded to fewer bits on the device that computed."""
@@ -326,6 +331,11 @@ class TorchFramework(Framework):
         graph, words = self._graph(), self._switches.float32
         kinds = graph.kinds if graph is not None and graph.kinds else ("conv", "matmul")
         return any(words.get(f"{library}_{kind}") in rounds for kind in kinds)
+
+
+def _held_by(optimizer: Any) -> set[int]:
+    """The identities of the tensors that an optimizer changes."""
+    return {id(tensor) for group in optimizer.param_groups for tensor in group["params"]}
 
 
 def _phrase(optimizer: Any) -> str:
