@@ -218,6 +218,20 @@ class ReadBack(unittest.TestCase):
                 _, _, iterations = measure(loop=loop)
                 self.assertEqual([line.split(",")[3] for line in iterations[1:]], ["1.0", "2.0", "3.0", ""])
 
+    def test_losses_that_cannot_be_read_together_are_read_one_by_one(self):
+        # Such as those of DTensor.
+        loop = "class Apart(torch.Tensor):\n    @classmethod\n"
+        loop += "    def __torch_function__(cls, function, types, args=(), kwargs=None):\n"
+        loop += "        if function in (torch.stack, torch.Tensor.item) and window._state == 'open':\n"
+        loop += "            raise RuntimeError('not within a training')\n"
+        loop += "        if function is torch.stack: raise RuntimeError('not together')\n"
+        loop += "        return super().__torch_function__(function, types, args, kwargs or {})\n"
+        loop += "with worker.window(batch=4, warmup=1, iters=3, **options) as window:\n"
+        loop += "    for number in range(4):\n"
+        loop += "        train()\n        window.step(torch.tensor(float(number)).as_subclass(Apart))\n"
+        _, measurement, iterations = measure(loop=loop)
+        self.assertEqual([line.split(",")[3] for line in iterations[1:]], ["1.0", "2.0", "3.0"])
+
     def test_backward_is_as_it_was_within_a_window_and_watched_again_behind_it(self):
         loop = "watched, seen = torch.autograd.backward, []\n"
         loop += LOOP + "    " * 2 + "seen.append(torch.autograd.backward is watched)\n"

@@ -102,6 +102,20 @@ class Counts(unittest.TestCase):
         self.assertAlmostEqual(measurement["details"]["data_wait_s"], sum(waits), places=6)
         self.assertLessEqual(sum(waits), measurement["elapsed_s"])
 
+    def test_what_a_system_does_not_tell_is_left_out(self):
+        done, measurement, _ = run(
+            "import sys\n"
+            "sys.modules['resource'] = None\n"
+            "import orchestrate_worker as worker\n"
+            "worker._process.seconds_since_start = lambda: -1.5\n"
+            "with worker.window(batch=1, warmup=1, iters=2, precision='fp32') as window:\n"
+            "    for item in window.over([1, 2]):\n"
+            "        pass\n"
+        )
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        unknown = {"peak_host_memory_bytes", "involuntary_switches", "first_step_s"}
+        self.assertEqual(unknown & set(measurement["details"]), set())
+
     def test_preemptions_are_those_of_the_window(self):
         _, measurement, _ = run(
             "import orchestrate_worker as worker\n"

@@ -101,10 +101,12 @@ def _tell_differences(settings: Mapping[str, Any], read_back: Mapping[str, Any])
 
 def _details(counted: Counted, framework: Framework, losses: Sequence[Optional[float]]) -> dict[str, Any]:
     """What was counted and what the framework shows; `None` is unknown. The first loss is that before the window."""
+    first_step_s = counted.first_step_s
     return {
         "data_wait_s": sum(counted.waits) if counted.waits else None,
         "involuntary_switches": counted.switches,
-        "first_step_s": counted.first_step_s,
+        # Where a container has a clock of its own, the kernel can tell a start that lies in the future.
+        "first_step_s": first_step_s if first_step_s is not None and first_step_s >= 0 else None,
         "window_started_at": counted.started_at,
         "peak_host_memory_bytes": counted.peak_memory_bytes,
         **_loss_details(losses[0], losses[1:]),
@@ -169,7 +171,8 @@ def _merged_details(
         known = [rank["details"][name] for rank in ranks if name in rank["details"]]
         if known:
             details[name] = max(known)
-    details["involuntary_switches"] = sum(rank["details"].get("involuntary_switches", 0) for rank in ranks)
+    if "involuntary_switches" in details:
+        details["involuntary_switches"] = sum(rank["details"].get("involuntary_switches", 0) for rank in ranks)
     details["repeated"] = sorted({name for rank in ranks for name in rank["details"]["repeated"]})
     details["ranks"] = [_line(number, rank) for number, rank in enumerate(ranks)]
     details["slowest_rank"] = slowest

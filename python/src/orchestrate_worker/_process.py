@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import os
 import platform
-import resource
 import subprocess
 import sys
 import time
 from typing import Optional
+
+try:
+    import resource
+except ImportError:  # Windows has no such module
+    resource = None  # type: ignore[assignment]
 
 _IMPORTED = time.monotonic()
 
@@ -28,15 +32,19 @@ def _seconds_by_kernel() -> Optional[float]:
         return None
 
 
-def peak_memory_bytes() -> int:
-    """The peak resident set of this process."""
+def peak_memory_bytes() -> Optional[int]:
+    """The peak resident set of this process; `None` where the system does not say."""
+    if resource is None:
+        return None
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     # Linux counts in KiB, macOS in bytes.
     return peak if sys.platform == "darwin" else peak * 1024
 
 
-def involuntary_switches() -> int:
-    """How often any thread of this process was taken off a processor so far."""
+def involuntary_switches() -> Optional[int]:
+    """How often any thread of this process was taken off a processor so far; `None` where the system does not say."""
+    if resource is None:
+        return None
     return resource.getrusage(resource.RUSAGE_SELF).ru_nivcsw
 
 

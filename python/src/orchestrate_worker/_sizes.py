@@ -50,8 +50,8 @@ class Counted:
     losses: Sequence[Any] = ()
     first_loss: Any = None
     first_step_s: Optional[float] = None
-    switches: int = 0
-    peak_memory_bytes: int = 0
+    switches: Optional[int] = None
+    peak_memory_bytes: Optional[int] = None
 
 
 @dataclass

@@ -137,8 +137,11 @@ class TorchFramework(Framework):
             return super().numbers(losses)
         numbers: list[Optional[float]] = []
         for begin in range(0, len(losses), _TOGETHER):
-            some = [loss.detach().reshape(()).float() for loss in losses[begin : begin + _TOGETHER]]
-            numbers.extend(self._torch.stack(some).tolist())
+            some = losses[begin : begin + _TOGETHER]
+            try:
+                numbers.extend(self._torch.stack([loss.detach().reshape(()).float() for loss in some]).tolist())
+            except Exception:  # tensors of several devices, or kinds of them such as DTensor
+                numbers.extend(super().numbers(some))
         return numbers
 
     def clock(self) -> str:

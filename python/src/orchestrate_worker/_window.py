@@ -66,7 +66,9 @@ class Window:
         self._is_on_host = False
         self._began = self._ended = self._started_at = 0.0
         self._first_step: Optional[float] = None
-        self._switches = self._peak_memory = 0
+        self._switches_before: Optional[int] = None
+        self._switches_after: Optional[int] = None
+        self._peak_memory: Optional[int] = None
 
     # --- for the script -----------------------------------------------------------------------------------------------
 
@@ -263,15 +265,14 @@ class Window:
         self._is_on_host = self._warmup > 0 and self._framework.is_on_host()
         self._ranks.wait()
         self._state, self._wait = "open", 0.0
-        self._switches = _process.involuntary_switches()
+        self._switches_before = _process.involuntary_switches()
         self._started_at, self._began = time.time(), time.perf_counter()
         self._framework.tick()
 
     def _close(self) -> None:
         self._framework.synchronize()
         self._ended = time.perf_counter()
-        # macOS counts them as a difference of two numbers, which can go back.
-        self._switches = max(0, _process.involuntary_switches() - self._switches)
+        self._switches_after = _process.involuntary_switches()
         self._peak_memory = _process.peak_memory_bytes()
         self._state = "closed"
         self._framework.close()
@@ -293,8 +294,11 @@ class Window:
             items=list(self._items.values()),
             started_at=self._started_at, ends=[end - self._began for end in self._ends],
             waits=self._waits if self._tells_waits else (), losses=self._losses, first_loss=self._first_loss,
-            first_step_s=self._first_step, switches=self._switches, peak_memory_bytes=self._peak_memory,
+            first_step_s=self._first_step, peak_memory_bytes=self._peak_memory,
         )
+        if self._switches_before is not None and self._switches_after is not None:
+            # macOS counts them as a difference of two numbers, which can go back.
+            counted.switches = max(0, self._switches_after - self._switches_before)
         try:
             own = assemble(counted, self._said, self._framework)
         except Unusable as unusable:
@@ -329,7 +333,10 @@ def _kept(number: Any) -> Any:
     if not hasattr(number, "detach"):
         return number
     if getattr(number, "is_cpu", False) and number.numel() == 1:
-        return number.detach() if _is_on_its_way(number) else number.item()
+        if _is_on_its_way(number):
+            return number.detach()
+        with suppress(RuntimeError, ValueError):  # some kinds of tensors, such as DTensor, are no number by themselves
+            return number.item()
     return number.detach().clone()
 
 
