@@ -146,6 +146,19 @@ assert torch._C._is_multithreading_enabled()
 assert asked == before + train + ["synchronize", "pop", "stop"] + ["read"] * 3, asked
 """
 
+# The loader ends when a second has passed. Its last iteration ended before, on the host and on the device.
+CUDA_END = """
+import time
+def data():
+    yield from [(images, labels)] * 5
+    while time.perf_counter() - window._ends[-1] < 1:
+        pass
+with worker.window(warmup=2, **options) as window:
+    for images, labels in window.over(data()):
+        window.loss(train())
+assert abs(window._ended - max(window._ends[-1], window._began + 0.015)) < 1e-6
+"""
+
 # What a CUDA graph replays calls no network and goes backward by nobody.
 REPLAYED = """
 train()
@@ -181,6 +194,10 @@ class Devices(unittest.TestCase):
         self.assertEqual(details["peak_device_allocated_bytes"], 1000)
         self.assertEqual([line.split(",")[1] for line in iterations[1:]], ["0.005000000"] * 3)
         self.assertEqual((measurement["effective"]["device"], measurement["effective"]["precision"]), ("cuda", "fp32"))
+
+    def test_the_window_ends_when_the_device_has_done_its_last_iteration(self):
+        done, _, _ = run(SCRIPT.format(setup=CUDA, optimizer="SGD") + CUDA_END)
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
 
     def test_what_is_replayed_is_what_was_captured(self):
         for captured, repeated in ((4, []), (2, ["batch"])):

@@ -138,6 +138,19 @@ class Counts(unittest.TestCase):
         )
         self.assertEqual(measurement["details"]["peak_host_memory_bytes"], 103)
 
+    def test_the_window_ends_with_its_last_iteration_and_not_with_the_end_of_the_data(self):
+        _, measurement, iterations = run(
+            "import time, orchestrate_worker as worker\n"
+            "def data():\n"
+            "    yield from [1, 2]\n"
+            "    began = time.perf_counter()\n"
+            "    while time.perf_counter() - began < 0.1:\n        pass\n"
+            "with worker.window(batch=1, precision='fp32') as window:\n"
+            "    for item in window.over(data()):\n        pass\n"
+        )
+        total = sum(float(line.split(",")[1]) for line in iterations[1:])
+        self.assertAlmostEqual(measurement["elapsed_s"], total, places=6)
+
     def test_the_window_ends_with_the_data_and_not_with_what_follows(self):
         _, measurement, iterations = run(
             "import time, orchestrate_worker as worker\n"

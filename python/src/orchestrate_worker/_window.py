@@ -215,6 +215,7 @@ class Window:
                 if self._iters is None:
                     if self._state == "open":
                         self._close()
+                        self._ended = min(self._ended, self._end_of_last_iteration())
                     return
                 if not since_start or items is data:
                     raise Unusable(f"window.over(…): the data ended after {self._told()}") from None
@@ -278,6 +279,15 @@ class Window:
         self._framework.close()
         if type(loaded()) is not type(self._framework):
             raise Unusable("the library that trains was loaded within the window: let there be a warm-up")
+
+    def _end_of_last_iteration(self) -> float:
+        """When it was, if the devices tell: what came after it was the end of the data, such as of a loader's processes."""
+        if not self._ends:
+            return self._ended
+        if self._framework.clock() == "host":
+            return self._ends[-1]
+        seconds = self._framework.seconds()
+        return self._ended if seconds is None else max(self._ends[-1], self._began + sum(seconds))
 
     def _finish(self) -> None:
         if self._left:
