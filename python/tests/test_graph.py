@@ -233,6 +233,60 @@ for compiles in (False, True):
 """)
         self.assertEqual(found, ['[false, true, "fp32"]', "6 6", '[true, true, "fp32"]', "6 6"])
 
+    def test_what_is_computed_within_the_backward_pass_is_read_too(self):
+        found = self.lines("""
+from torch.utils.checkpoint import checkpoint
+class Network(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.stages = torch.nn.ModuleList(torch.nn.Conv2d(3, 3, 3, padding=1) for _ in range(3))
+        self.head = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(3 * 16 * 16, 7))
+    def forward(self, x):
+        for stage in self.stages:
+            x = checkpoint(stage, x, use_reentrant=True)
+        return self.head(x)
+def told(train, **options):
+    found = measure(train, **options)
+    details = found["details"]
+    words = found["effective"].get("product_types"), details.get("parameters"), details["repeated"]
+    print(json.dumps([found["effective"].get(name) for name in names] + list(words)))
+names = "precision", "compile", "channels_last", "tf32", "optimizer", "classes"
+network, data = Network(), pictures()
+data[0].requires_grad_()
+for warmup in (0, 2):
+    told(trainer(network, data), warmup=warmup)
+    # Each stage is computed in the type of its forward pass.
+    told(trainer(network, data, lower=True), warmup=warmup)
+network.to(memory_format=torch.channels_last)
+images = data[0].detach().to(memory_format=torch.channels_last).requires_grad_()
+told(trainer(network, (images, data[1])), warmup=1)
+""")
+        settings = 'false, "sgd", 7, null, {}, ["batch"]]'.format(3 * (3 * 3 * 9 + 3) + 3 * 16 * 16 * 7 + 7)
+        eager = ['["fp32", false, false, ' + settings, '["bf16", false, false, ' + settings]
+        self.assertEqual(found, eager * 2 + ['["fp32", false, true, ' + settings])
+
+    def test_what_hides_its_products_shows_no_precision(self):
+        found = self.lines("""
+from torch.utils import checkpoint
+# A pass that this package does not see.
+checkpoint.torch = type("Torch", (), {"__getattr__": lambda self, name: getattr(torch, name)})()
+checkpoint.torch.autograd = type("Autograd", (), {"__getattr__": lambda self, name: getattr(torch.autograd, name)})()
+checkpoint.torch.autograd.backward = torch.autograd.backward.__wrapped__
+stage, head = torch.nn.Linear(6, 8), torch.nn.Linear(8, 7)
+network = lambda x: head(checkpoint.checkpoint(stage, x.requires_grad_(), use_reentrant=True))
+network.parameters = lambda: [*stage.parameters(), *head.parameters()]
+train = trainer(network, (torch.randn(4, 6), sequences()[1]))
+for warmup in (0, 2):
+    with contextlib.redirect_stdout(io.StringIO()), worker.window(
+        warmup=warmup, iters=3, batch=4, precision="bf16", compile=True
+    ) as window:
+        for _ in range(warmup + 3):
+            window.step(train())
+    tell(window.measurement, "precision", "compile", "tf32", "optimizer", "classes")
+    print(window.measurement["details"].get("parameters"), window.measurement["details"]["repeated"])
+""")
+        self.assertEqual(found, ['["bf16", true, null, "sgd", 7]', "None ['batch', 'compile', 'precision']"] * 2)
+
     def test_an_old_pytorch_computes_nothing_again_either(self):
         self.lines("""
 from torch.utils.checkpoint import checkpoint

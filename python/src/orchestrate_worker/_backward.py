@@ -17,7 +17,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from types import CodeType, FunctionType, ModuleType
 from typing import Any, Callable, Optional
 
-from ._graph import Graph, behind, images_among, nodes_from, pictures_of, read_nodes, saved_by
+from ._graph import Graph, behind, hides, images_among, nodes_from, pictures_of, read_nodes, saved_by
 from ._switches import Switches, read_switches
 
 # The attribute of a function that is wrapped already.
@@ -65,6 +65,8 @@ class _Watch:
         """Those that held at the first backward pass of the window."""
         self.captured: Optional[Graph] = None
         """The graph that a CUDA graph has captured last."""
+        self.reading: list[Graph] = []
+        """The graphs whose backward pass runs, and which were read before it for the first time."""
         self.passes = 0
         """Backward passes since the window began, as long as they were counted."""
         self.suffices: Callable[[], bool] = lambda: False
@@ -85,6 +87,7 @@ class _Watch:
         node = getattr(tensors, "grad_fn", None)
         if node is not None:
             self.captured = _read_now([node])
+            self.reading.append(self.captured)
 
     def see(self, tensors: Any, retains: bool) -> None:
         """Reads the graph of `tensors` if a training begins with it, and keeps it if the window does."""
@@ -99,11 +102,27 @@ class _Watch:
         if way not in self.trainings and len(self.trainings) < _TRAININGS:
             # Within a window, nothing is read for the second time.
             known = self.earlier.get(way) if self.inside is not None else None
-            self.trainings[way] = known or _read_now([root.grad_fn for root in roots])
+            self.trainings[way] = graph = known or _read_now([root.grad_fn for root in roots])
+            if known is None:
+                self.reading.append(graph)
         self.first = self.trainings.get(way, self.first)
         if self.inside == [] and not retains:
             # A node of Python does not live longer than its tensor; a loss is small enough to be kept for it.
             self.inside = [root if root.numel() == 1 else root.grad_fn for root in roots]
+
+    def see_part(self, tensors: Any, node: Any) -> Any:
+        """Adds the graph of `tensors` to that in whose backward pass it was made, by `node`. Returns the tensors."""
+        if not self.reading:
+            return tensors
+        if isinstance(tensors, Iterator):
+            tensors = tuple(tensors)
+        roots = tensors if isinstance(tensors, (list, tuple)) else [tensors]
+        nodes = [root.grad_fn for root in roots if getattr(root, "grad_fn", None) is not None]
+        if nodes:
+            part = read_nodes(nodes_from(nodes), layouts=True)
+            for graph in self.reading:
+                graph.add(part, hides(node))
+        return tensors
 
     def begin_anew(self) -> None:
         """From now on, what is trained before a window is read anew, for it may have changed."""
@@ -175,22 +194,32 @@ def _wrap(torch: ModuleType) -> None:
         return
 
     watch = _WATCH
+    running = getattr(torch._C, "_current_autograd_node", None) or (lambda: None)
 
     @functools.wraps(backward)
     def watched(tensors: Any, *args: Any, **options: Any) -> None:
+        if (node := running()) is not None:
+            # This pass is a part of another one.
+            backward(watch.see_part(tensors, node), *args, **options)
+            return
+        suffices = False
         if not watch.inside:
             if isinstance(tensors, Iterator):
                 tensors = tuple(tensors)
             retains = any(map(bool, args[1:3])) or options.get("retain_graph") or options.get("create_graph")
             watch.see(tensors, bool(retains))
-            if watch.inside and watch.suffices():
-                wrap(False)
+            suffices = bool(watch.inside) and watch.suffices()
         if torch.cuda.is_initialized() and torch.cuda.is_current_stream_capturing():
             watch.capture(tensors)
         watch.passes = passes = watch.passes + 1
         if passes & (passes - 1) == 0:
             watch.look(tensors)
-        backward(tensors, *args, **options)
+        try:
+            backward(tensors, *args, **options)
+        finally:
+            watch.reading.clear()
+            if suffices:
+                wrap(False)
 
     def wrap(wraps: bool) -> None:
         # Whoever has wrapped it after us stays.

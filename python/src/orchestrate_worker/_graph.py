@@ -24,6 +24,8 @@ _PRODUCTS = {
     "ScaledDotProductEfficientAttentionBackward", "ScaledDotProductCudnnAttentionBackward",
     "ScaledDotProductFusedAttentionOverrideableBackward",
 }
+# Reentrant activation checkpointing: the graph of what it computes is made within the backward pass, as one of its own.
+_HIDING = "CheckpointFunctionBackward"
 _KINDS = {
     **dict.fromkeys(_CONVOLUTIONS, "conv"), **dict.fromkeys(_RECURRENT, "rnn"), **dict.fromkeys(_PRODUCTS, "matmul"),
 }
@@ -49,12 +51,18 @@ class Graph:
         """The device's type: `cpu`, `cuda` or `mps`; that of the most products."""
         self.indices: list[int] = []
         """Which devices of that type there were products on; none if there is only one of it."""
+        self.devices: Counter[tuple[str, Optional[int]]] = Counter()
+        """How many products there are on which device."""
         self.products: Counter[str] = Counter()
         """How many products have outputs of which type: `float32`, `bfloat16`, …"""
         self.kinds: set[str] = set()
         """Which products there are: `conv`, `rnn`, `matmul`; of a compiled part, the first and the last."""
         self.compiled = False
         """Whether a part of it was made by `torch.compile`."""
+        self.hidden = 0
+        """How many parts of it were not read, because they have graphs of their own."""
+        self.shown: Optional[Counter[str]] = None
+        """The products outside of such parts, if any of these was read."""
         self.leaves: dict[int, Leaf] = {}
         """All tensors that have a gradient of their own, by their identities."""
         self.parameters: Optional[int] = None
@@ -78,6 +86,28 @@ class Graph:
         self.switches: Optional[Switches] = None
         """The switches that held when it was about to go backward, if it was read then."""
 
+    def add(self, part: Graph, is_hidden: bool) -> None:
+        """Adds a part that has a graph of its own. `is_hidden` tells whether it was counted as such."""
+        self.shown = self.products if self.shown is None else self.shown
+        self.products, self.devices = self.products + part.products, self.devices + part.devices
+        self.kinds |= part.kinds
+        self.compiled = self.compiled or part.compiled
+        self.images, self.logits = self.images or part.images, self.logits or part.logits
+        self.leaves.update(part.leaves)
+        self.maps += part.maps
+        self.hidden += part.hidden - is_hidden
+        self.count_trained()
+        self.choose_device()
+
+    def choose_device(self) -> None:
+        """Takes the device from those of the products."""
+        types = Counter[str]()
+        for (kind, _), count in self.devices.items():
+            types[kind] += count
+        if types:
+            self.device = types.most_common(1)[0][0]
+            self.indices = sorted(index for kind, index in self.devices if kind == self.device and index is not None)
+
     def count_trained(self, held: AbstractSet[int] = frozenset()) -> None:
         """Takes what is trained from the leaves: parameters, and tensors that an optimizer has `held`.
 
@@ -94,7 +124,7 @@ class Graph:
 
 def read_nodes(nodes: Iterator[Any], layouts: bool) -> Graph:
     """Reads `nodes`; of a graph that was used up, only without `layouts`."""
-    graph, devices = Graph(), Counter[tuple[str, Optional[int]]]()
+    graph = Graph()
     pictures: set[tuple[int, ...]] = set()
     for node in nodes:
         name = node.name()
@@ -107,19 +137,26 @@ def read_nodes(nodes: Iterator[Any], layouts: bool) -> Graph:
             # Outputs of a compiled part alone do not tell in which type its inner operations computed.
             kept = saved_by(node) if layouts else []
             pictures |= pictures_of(kept)
-            _count_outputs(graph, devices, [tensor for tensor in kept if tensor.is_floating_point()] or _outputs(node))
+            _count_outputs(graph, [tensor for tensor in kept if tensor.is_floating_point()] or _outputs(node))
         elif name.startswith("LogSoftmaxBackward"):
             graph.logits = next((tuple(map(int, output.shape)) for output in _outputs(node)), None)
+        elif hides(node):
+            graph.hidden += 1
         elif kind is not None:
             graph.kinds.add(kind)
-            _count_outputs(graph, devices, _outputs(node)[:1])
+            _count_outputs(graph, _outputs(node)[:1])
             if layouts and kind == "conv":
                 _look_at_convolution(graph, node)
     graph.count_trained()
     if graph.images is None:
         graph.images = images_among(pictures, graph)
-    _take_devices(graph, devices)
+    graph.choose_device()
     return graph
+
+
+def hides(node: Any) -> bool:
+    """Whether `node` is counted as a part that has a graph of its own."""
+    return bool(node.name().startswith(_HIDING))
 
 
 def all_of(orders: Sequence[Optional[bool]]) -> Optional[bool]:
@@ -194,19 +231,10 @@ def images_among(pictures: set[tuple[int, ...]], graph: Graph) -> Optional[tuple
     return found[0] if len(found) == 1 else None
 
 
-def _count_outputs(graph: Graph, devices: Counter[tuple[str, Optional[int]]], outputs: Sequence[Any]) -> None:
+def _count_outputs(graph: Graph, outputs: Sequence[Any]) -> None:
     for output in outputs:
         graph.products[str(output.dtype).partition(".")[2]] += 1
-        devices[output.device.type, output.device.index] += 1
-
-
-def _take_devices(graph: Graph, devices: Counter[tuple[str, Optional[int]]]) -> None:
-    types = Counter[str]()
-    for (kind, _), count in devices.items():
-        types[kind] += count
-    if types:
-        graph.device = types.most_common(1)[0][0]
-        graph.indices = sorted(index for kind, index in devices if kind == graph.device and index is not None)
+        graph.devices[output.device.type, output.device.index] += 1
 
 
 def _keep_leaf(graph: Graph, tensor: Any) -> None:

@@ -163,7 +163,7 @@ class TorchFramework(Framework):
 
     def precision(self, said: Optional[str]) -> Optional[str]:
         graph, whole = self._graph(), self._read_whole()
-        if graph is None or not graph.products:
+        if graph is None or not graph.products or graph.hidden:
             return None
         types = graph.products
         if not graph.compiled:
@@ -182,14 +182,16 @@ class TorchFramework(Framework):
 
     def settings(self) -> Settings:
         found: Settings = {
-            "tf32": self._rounds(),
             "deterministic": self._switches.deterministic,
             "cudnn_benchmark": self.device() == "cuda" and self._switches.cudnn_benchmark,
             "threads": self._switches.threads,
         }
         graph = self._graph()
-        if graph is not None:
+        if graph is None or not graph.hidden:
+            found["tf32"] = self._rounds()
+        if graph is not None and (graph.compiled or not graph.hidden):
             found["compile"] = graph.compiled
+        if graph is not None and not graph.hidden:
             if (channels_last := self._channels_last(graph)) is not None:
                 found["channels_last"] = channels_last
             # What a compiled part keeps for its backward pass says nothing about single products.
@@ -248,7 +250,7 @@ class TorchFramework(Framework):
         details: dict[str, Any] = {"versions": _process.versions(_LIBRARIES), "float32": self._switches.float32}
         optimizer = self._optimizer()
         # If optimizers hold other tensors than those that were trained, each process may have a part of them.
-        if graph is not None and graph.parameters and (optimizer is not None or not self._optimizers()):
+        if graph is not None and graph.parameters and not graph.hidden and (optimizer is not None or not self._optimizers()):
             details["parameters"] = graph.parameters
         if optimizer is not None:
             details["optimizer"] = _phrase(optimizer)
@@ -305,6 +307,9 @@ class TorchFramework(Framework):
         """What decides: the graph of the window, or else the last training before it."""
         inside, whole = self._inside, self._whole
         if inside is None or (whole is not None and whole.products and not inside.products):
+            return whole
+        # Within the window, nothing is read of parts that have graphs of their own.
+        if inside.hidden and whole is not None and whole.shown == inside.products and inside.trained & whole.trained:
             return whole
         return inside
 
