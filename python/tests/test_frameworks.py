@@ -72,12 +72,19 @@ JAX_ON_A_GPU = """
 import sys, types
 peak = [1]
 class Device:
-    compute_capability, device_kind = {capability!r}, "Fake GPU"
+    compute_capability, device_kind, platform = {capability!r}, "Fake GPU", "gpu"
     memory_stats = staticmethod(lambda: {{"peak_bytes_in_use": peak[0]}})
 jax = types.ModuleType("jax")
-jax.config = types.SimpleNamespace(jax_default_matmul_precision={products!r}, jax_enable_x64=False)
-jax.process_count, jax.live_arrays, jax.effects_barrier = lambda: 1, list, lambda: None
-jax.default_backend, jax.devices, jax.device_get = lambda: "gpu", lambda: [Device], list
+class Cpu(Device):
+    platform = "cpu"
+jax.config = types.SimpleNamespace(
+    jax_default_matmul_precision={products!r}, jax_enable_x64=False, jax_default_device=None, jax_disable_jit=False)
+waited = []
+def live_arrays(platform=None):
+    return [types.SimpleNamespace(block_until_ready=lambda: waited.append(platform))]
+jax.process_count, jax.live_arrays, jax.effects_barrier = lambda: 1, live_arrays, lambda: None
+jax.default_backend, jax.device_get = lambda: "gpu", list
+jax.devices = lambda platform=None: [Cpu if platform == "cpu" else Device]
 sys.modules["jax"] = jax
 import orchestrate_worker as worker
 with worker.window(warmup=1, iters=2, batch=4, precision={said!r}) as window:
@@ -274,6 +281,24 @@ class JaxOnAGpu(unittest.TestCase):
             with self.subTest(said=said, products=products, capability=capability):
                 self.assertEqual(self.reported(said, products, capability), (said, True))
         self.assertEqual(self.reported("fp32", "float32", later=None), ("fp32", True))
+
+    def test_all_platforms_in_use_are_waited_for(self):
+        for default, device in (("None", "cuda"), ("'cpu'", "cpu"), ("Cpu", "cpu"), ("Device", "cuda")):
+            with self.subTest(default):
+                words = {"capability": "9.0", "products": "float32", "later": "float32", "said": "fp32"}
+                script = JAX_ON_A_GPU.format(**words)
+                script = script.replace("jax_default_device=None", f"jax_default_device={default}")
+                done, measurement, _ = run(script + "assert sorted(waited) == ['cpu', 'cpu', 'gpu', 'gpu'], waited\n")
+                self.assertEqual((done.returncode, done.stderr), (0, ""))
+                self.assertEqual(measurement["effective"]["device"], device)
+
+    def test_nothing_shows_whether_a_function_is_compiled_but_that_none_is(self):
+        for disabled, found in ((False, None), (True, False)):
+            words = {"capability": "9.0", "products": "float32", "later": "float32", "said": "fp32"}
+            script = JAX_ON_A_GPU.format(**words)
+            script = script.replace("jax_disable_jit=False", f"jax_disable_jit={disabled}")
+            _, measurement, _ = run(script)
+            self.assertIs(measurement["effective"].get("compile"), found)
 
     def test_a_precision_that_has_no_name_is_refused(self):
         words = {"capability": "9.0", "products": "F16_F16_F32", "later": "F16_F16_F32", "said": "fp32"}

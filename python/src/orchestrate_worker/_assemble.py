@@ -28,8 +28,10 @@ class Said:
 
 
 def assemble(counted: Counted, said: Said, framework: Framework) -> dict[str, Any]:
-    """The measurement of this process, with its iterations under `iterations`, and under `said` the details that nothing
-    but the script tells."""
+    """The measurement of this process, with its iterations under `iterations`.
+
+    Under `said` are the details that nothing but the script tells.
+    """
     sizes = read_sizes(counted, said.unit, framework)
     settings = dict(said.settings)
     asked_precision = settings.pop("precision", None)

@@ -2,7 +2,7 @@
 
 Nothing of JAX shows in which type the operations inside a compiled function compute, so a script says its precision.
 But JAX shows whether it rounds products of single precision. The peak of memory that it tells is that of the first
-device, since the process began.
+device, or of jax_default_device, since the process began.
 """
 
 from __future__ import annotations
@@ -43,9 +43,21 @@ class JaxFramework(Framework):
 
     def synchronize(self) -> None:
         # What nobody holds any more was either an input of what somebody holds, or is of no use to anybody.
-        for array in self._jax.live_arrays():
-            array.block_until_ready()
+        for platform in {str(self._jax.default_backend()), str(self._device().platform), "cpu"}:
+            for array in self._live_arrays(platform):
+                array.block_until_ready()
         self._jax.effects_barrier()
+
+    def _live_arrays(self, platform: str) -> list[Any]:
+        try:
+            return list(self._jax.live_arrays(platform))
+        except RuntimeError:  # JAX was told to do without this platform
+            return []
+
+    def _device(self) -> Any:
+        """The device that computes unless an operation says another one."""
+        default = getattr(self._jax.config, "jax_default_device", None)
+        return self._jax.devices(default)[0] if default is None or isinstance(default, str) else default
 
     def numbers(self, losses: Sequence[Any]) -> list[Optional[float]]:
         return super().numbers(self._jax.device_get(list(losses)))
@@ -54,8 +66,8 @@ class JaxFramework(Framework):
         return "submission"
 
     def device(self) -> Optional[str]:
-        backend = str(self._jax.default_backend())
-        return _DEVICES.get(backend, backend)
+        platform = str(self._device().platform)
+        return _DEVICES.get(platform, platform)
 
     def open(self) -> None:
         self._seen = {self._products()}
@@ -65,13 +77,13 @@ class JaxFramework(Framework):
 
     def close(self) -> None:
         if self.device() != "cpu":
-            self._peak = (self._jax.devices()[0].memory_stats() or {}).get("peak_bytes_in_use")
+            self._peak = (self._device().memory_stats() or {}).get("peak_bytes_in_use")
 
     def precision(self, said: Optional[str]) -> Optional[str]:
         """Of single precision alone, JAX shows how its products are rounded, if that is the same in all iterations."""
         if said not in ("fp32", "tf32") or self.device() != "cuda" or len(self._seen) != 1:
             return None
-        major = str(getattr(self._jax.devices()[0], "compute_capability", "")).split(".")[0]
+        major = str(getattr(self._device(), "compute_capability", "")).split(".")[0]
         if not major.isdigit():
             return None
         (products,) = self._seen
@@ -85,10 +97,12 @@ class JaxFramework(Framework):
 
     def settings(self) -> Settings:
         products = "/".join(sorted(self._seen))
-        return {"matmul_precision": products, "x64": bool(self._jax.config.jax_enable_x64), "compile": True}
+        found = {"matmul_precision": products, "x64": bool(self._jax.config.jax_enable_x64)}
+        # Nothing shows whether a function was compiled; but none is if that is switched off.
+        return {**found, "compile": False} if self._jax.config.jax_disable_jit else found
 
     def details(self) -> dict[str, Any]:
-        device = self._jax.devices()[0]
+        device = self._device()
         on_cpu = self.device() == "cpu"
         return {
             "device_name": _process.processor() if on_cpu else device.device_kind,

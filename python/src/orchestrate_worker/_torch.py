@@ -250,7 +250,8 @@ class TorchFramework(Framework):
         details: dict[str, Any] = {"versions": _process.versions(_LIBRARIES), "float32": self._switches.float32}
         optimizer = self._optimizer()
         # If optimizers hold other tensors than those that were trained, each process may have a part of them.
-        if graph is not None and graph.parameters and not graph.hidden and (optimizer is not None or not self._optimizers()):
+        is_whole = optimizer is not None or not self._optimizers()
+        if graph is not None and graph.parameters and not graph.hidden and is_whole:
             details["parameters"] = graph.parameters
         if optimizer is not None:
             details["optimizer"] = _phrase(optimizer)

@@ -281,7 +281,7 @@ class Window:
             raise Unusable("the library that trains was loaded within the window: let there be a warm-up")
 
     def _end_of_last_iteration(self) -> float:
-        """When it was, if the devices tell: what came after it was the end of the data, such as of a loader's processes."""
+        """When it was, if the devices tell. What came after it was the end of the data, such as of its processes."""
         if not self._ends:
             return self._ended
         if self._framework.clock() == "host":
