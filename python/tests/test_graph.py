@@ -362,6 +362,26 @@ told(layer, wide, *layer.parameters())
         counts = [4 * 6 + 6 * 7, 6 * 7, 7 * 7, 7 * 7, 7 * 7 + 1, None, None]
         self.assertEqual(found, [f"{count} None" for count in counts for _ in range(2)])
 
+    def test_objects_that_are_frozen_are_found_if_they_were_there_when_the_window_was_entered(self):
+        found = self.lines("""
+import gc
+def told(train, before=lambda: None):
+    errors = io.StringIO()
+    before()
+    with contextlib.redirect_stderr(errors):
+        found = measure(train, warmup=2)
+    gc.unfreeze()
+    print(found["details"]["repeated"], found["effective"].get("optimizer"), errors.getvalue().strip())
+train = trainer(recurrent(), sequences())
+def train_frozen():
+    gc.freeze()
+    return train()
+told(train_frozen)
+told(train, before=gc.freeze)
+""")
+        self.assertEqual(found[0], "[] sgd ")
+        self.assertRegex(found[1], r"^\['batch'\] None orchestrate_worker: nobody knows .* gc\.freeze\(\) hides: call that")
+
     # --- switches -----------------------------------------------------------------------------------------------------
 
     def test_switches_are_those_at_the_backward_pass_of_the_window(self):

@@ -22,12 +22,15 @@ class Unusable(Exception):
 class Framework:
     """A script without a library that this package knows: it computes on the processor, and nothing is pending.
 
-    The window calls `synchronize` and `open`, starts its clock, calls `tick` then and after each iteration, calls
+    The window calls `enter` first. When it begins, it calls `synchronize` and `open`, starts its clock, calls `tick` then and after each iteration, calls
     `synchronize`, stops its clock, calls `close`, and everything else after that.
     """
 
     def synchronize(self) -> None:
         """Waits until all devices of this process have finished their work."""
+
+    def enter(self) -> None:
+        """The window's block was entered."""
 
     def end_warmup_iteration(self) -> None:
         """An iteration of the warm-up has ended."""

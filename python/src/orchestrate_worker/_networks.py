@@ -10,12 +10,12 @@ nothing is known. Compiled code is never changed: nothing is counted while PyTor
 
 from __future__ import annotations
 
-import gc
 import sys
 import weakref
 from collections.abc import Iterator, Mapping
 from typing import Any, Callable, Optional
 
+from . import _memory
 from ._entered import Entered
 
 # How far below the outermost modules a network is looked for: in a container, or a container of those.
@@ -247,8 +247,7 @@ def _has_steps_of_its_own(module: Any) -> bool:
 
 def _outermost(torch: Any) -> list[Any]:
     """Modules with something to train that are part of no other one. No library lists them, so memory is searched."""
-    kind = torch.nn.Module
-    modules = [it for it in gc.get_objects() if issubclass(type(it), kind) and "_modules" in vars(it)]
+    modules = [it for it in _memory.objects(torch.nn.Module) if "_modules" in vars(it)]
     inner = {id(child) for module in modules for child in _children(module)}
     return [module for module in modules if id(module) not in inner and _is_trained(module)]
 

@@ -10,9 +10,10 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any, Optional
 
-from . import _backward, _graph, _networks, _process, _switches
+from . import _backward, _graph, _memory, _networks, _process, _switches
 from ._entered import Entered
 from ._framework import LIBRARIES, Framework, Settings, Unusable
+from ._output import warn
 
 # The range that profilers are restricted to.
 RANGE = "orchestrate"
@@ -68,6 +69,9 @@ class TorchFramework(Framework):
         cuda = self._torch.cuda
         used = [index for index in range(cuda.device_count()) if self._torch._C._cuda_hasPrimaryContext(index)]
         return used or [cuda.current_device()]
+
+    def enter(self) -> None:
+        _memory.remember(self._torch.nn.Module, self._torch.optim.Optimizer)
 
     def end_warmup_iteration(self) -> None:
         _networks.watch().end_warmup_iteration(self._torch)
@@ -210,6 +214,8 @@ class TorchFramework(Framework):
 
     def entered(self) -> list[Entered]:
         networks = self._entered
+        if not networks and _memory.hides_objects():
+            warn("nobody knows what entered the network, which gc.freeze() hides: call that after the window was entered")
         if self._replays:
             for network in networks:
                 network.repeat_what_was_captured()
@@ -325,9 +331,8 @@ class TorchFramework(Framework):
 
     def _optimizers(self) -> list[Any]:
         """All optimizers. No library lists them, so memory is searched."""
-        kind = self._torch.optim.Optimizer
         # Wrappers of optimizers pass on what is asked of them. Only the optimizer itself has its groups.
-        return [it for it in gc.get_objects() if issubclass(type(it), kind) and "param_groups" in vars(it)]
+        return [it for it in _memory.objects(self._torch.optim.Optimizer) if "param_groups" in vars(it)]
 
     def _rounds(self) -> bool:
         """Whether products in single precision may be rounded to fewer bits on the device that computed."""

@@ -180,6 +180,7 @@ class Window:
         self._state = "warm-up"
         refuse_rounding(os.environ)
         _networks.forget()
+        self._framework.enter()
         if self._warmup:
             _backward.forget()
         else:
