@@ -380,7 +380,7 @@ told(train_frozen)
 told(train, before=gc.freeze)
 """)
         self.assertEqual(found[0], "[] sgd ")
-        self.assertRegex(found[1], r"^\['batch'\] None orchestrate_worker: nobody knows .* gc\.freeze\(\) hides: call that")
+        self.assertRegex(found[1], r"^\['batch'\] None orchestrate_worker: nobody knows .* gc\.freeze\(\) hides")
 
     # --- switches -----------------------------------------------------------------------------------------------------
 

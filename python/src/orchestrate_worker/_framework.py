@@ -22,8 +22,8 @@ class Unusable(Exception):
 class Framework:
     """A script without a library that this package knows: it computes on the processor, and nothing is pending.
 
-    The window calls `enter` first. When it begins, it calls `synchronize` and `open`, starts its clock, calls `tick` then and after each iteration, calls
-    `synchronize`, stops its clock, calls `close`, and everything else after that.
+    The window calls `enter` first. When it begins, it calls `synchronize` and `open`, starts its clock, calls `tick`
+    then and after each iteration, calls `synchronize`, stops its clock, calls `close`, and everything else after that.
     """
 
     def synchronize(self) -> None:

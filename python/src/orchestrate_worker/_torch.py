@@ -215,7 +215,7 @@ class TorchFramework(Framework):
     def entered(self) -> list[Entered]:
         networks = self._entered
         if not networks and _memory.hides_objects():
-            warn("nobody knows what entered the network, which gc.freeze() hides: call that after the window was entered")
+            warn("nobody knows what entered the network, which gc.freeze() hides: call it after the window was entered")
         if self._replays:
             for network in networks:
                 network.repeat_what_was_captured()
