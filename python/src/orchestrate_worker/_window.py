@@ -330,7 +330,7 @@ class Window:
                 print(_output.page(self.measurement), flush=True)
 
 
-def _refuse_details(settings: dict[str, Any]) -> None:
+def _refuse_details(settings: Mapping[str, Any]) -> None:
     """As a setting, it would stand beside the numbers that it is meant for, and nobody would look there."""
     if "flops_per_sample" in settings:
         raise ValueError("flops_per_sample is no setting: call window.detail(flops_per_sample=…)")
