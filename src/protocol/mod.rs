@@ -56,8 +56,8 @@ pub const MEASUREMENT_VARIABLE: &str = "ORCHESTRATE_MEASUREMENT";
 /// The variable with the path to which the worker can write its times per iteration.
 pub const ITERATIONS_VARIABLE: &str = "ORCHESTRATE_ITERATIONS";
 
-/// The header of `iterations.csv`: the iteration within the window, from 0; its seconds; how many of them were data wait,
-/// and the loss, each empty if unknown; and the [`IterationClock`].
+/// The header of `iterations.csv`: the iteration within the window, from 0; its seconds; how many of them were data
+/// wait, and the loss, each empty if unknown; and the [`IterationClock`].
 pub const ITERATIONS_HEADER: [&str; 5] = ["iteration", "elapsed_s", "data_wait_s", "loss", "clock"];
 
 /// The NVTX range around the measured window. Profilers are restricted to it.
