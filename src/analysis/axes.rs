@@ -33,6 +33,8 @@ pub struct Effect {
     pub place: usize,
     /// The comparison, config by config.
     pub versus: Versus,
+    /// Why no config can be on both sides, as a sentence: only one of two envs has an axis.
+    apart: Option<String>,
 }
 
 impl Effect {
@@ -93,6 +95,7 @@ impl Effect {
     fn why_nothing(&self) -> String {
         let reasons = || self.versus.lines.iter().filter_map(|line| line.told.as_ref().err());
         match (self.told().count(), reasons().next()) {
+            (0, _) if self.apart.is_some() => self.apart.clone().unwrap_or_default(),
             (0, Some(reason)) if reasons().all(|other| other == reason) => reason.clone(),
             (0, _) => "no config has enough runs of both".to_owned(),
             _ => "its configs share too few blocks".to_owned(),
@@ -114,15 +117,36 @@ fn effects_of(axis: &str, rows: &[Row<'_>]) -> Vec<Effect> {
     let place = reference(axis, &values, rows);
     let reference = values.remove(place);
     let found = threads::each(values.len(), |number| {
-        let [from, to] = sides(axis, [&reference, &values[number]], rows)?;
-        versus_by_name(&from, &to, Settings::default()).ok()
+        let both = sides(axis, [&reference, &values[number]], rows)?;
+        let apart = if axis == ENV { apart_by(&both, [&reference, &values[number]]) } else { None };
+        Some((versus_by_name(&both[0], &both[1], Settings::default()).ok()?, apart))
     });
-    let compared = values.into_iter().zip(found).filter_map(|(value, versus)| Some((value, versus?)));
-    let effect = |(place, (value, versus)): (usize, (String, Versus))| {
+    let compared = values.into_iter().zip(found).filter_map(|(value, found)| Some((value, found?)));
+    let effect = |(place, (value, (versus, apart)))| {
         let (axis, reference) = (axis.to_owned(), reference.clone());
-        Effect { axis, reference, value, place: place + 1, versus }
+        Effect { axis, reference, value, place: place + 1, versus, apart }
     };
     compared.enumerate().map(effect).collect()
+}
+
+/// Why no config of the envs `names` is on both sides: a parameter with several values is told of one of them alone.
+/// With what to type instead.
+fn apart_by(sides: &[Side<'_, '_>; 2], names: [&String; 2]) -> Option<String> {
+    let several = |[own, other]: [usize; 2]| {
+        let values = |place: usize, name: &str| -> HashSet<String> {
+            let of_rows = sides[place].rows.iter().filter_map(|row| value(name, &row.config));
+            of_rows.collect()
+        };
+        let first = &sides[own].rows.first()?.config;
+        let mut parameters = first.params.keys().map(ToString::to_string);
+        let name = parameters.find(|name| values(own, name).len() > 1 && values(other, name).is_empty())?;
+        let (own, other, known) = (names[own], names[other], value(&name, first)?);
+        Some(format!(
+            "only {own} has `{name}`, so no config is in both: `orchestrate compare 'env={own} {name}={known}' {other}` \
+             does without it"
+        ))
+    };
+    several([0, 1]).or_else(|| several([1, 0]))
 }
 
 /// The place of the reference among `values`.
@@ -296,6 +320,24 @@ mod tests {
             .build();
         let said = "`env` gpu against cpu: nothing can be told, no run counts with env=gpu: it never ran.";
         assert_eq!(texts(&study), [said]);
+    }
+
+    /// One env with eager and compiled runs, and one that knows neither, as in the example with PyTorch.
+    #[test]
+    fn an_axis_that_only_one_env_has_is_named_with_what_compares_them() {
+        for [compiling, other] in [["a", "b"], ["b", "a"]] {
+            let mut study = StudyBuilder::new().runs(other, "resnet18", 4, &[10.0, 10.1, 10.2]);
+            for repeat in 1..=3 {
+                for compile in [false, true] {
+                    study = study.run_with(compiled(compiling, 4, repeat, compile), 10.0, |_| {});
+                }
+            }
+            let said = format!(
+                "`env` b against a: nothing can be told, only {compiling} has `compile`, so no config is in both: \
+                 `orchestrate compare 'env={compiling} compile=false' {other}` does without it."
+            );
+            assert_eq!(texts(&study.build())[0], said);
+        }
     }
 
     /// Several rows of a side have to be chosen from, which nobody can do in a report.
