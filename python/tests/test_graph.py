@@ -383,6 +383,7 @@ for change in (plain, with_a_hook, with_a_pre_hook, with_code_of_its_own, with_a
     torch._dynamo.reset()
     torch._dynamo.utils.counters.clear()
     network, calls = torch.nn.Sequential(torch.nn.Linear(6, 8), torch.nn.Linear(8, 7)), []
+    graphs = []
     change(network)
     x, y = torch.randn(4, 6), torch.randint(7, (4,))
     step = torch.compile(lambda x, y: cross_entropy(network(x), y), backend="aot_eager", fullgraph=True)
@@ -394,14 +395,18 @@ for change in (plain, with_a_hook, with_a_pre_hook, with_code_of_its_own, with_a
         # Something smaller lets all of it be compiled anew.
         loss = step(x[:2], y[:2]) if is_changed else step(x, y)
         loss.backward()
+        graphs.append(torch._dynamo.utils.counters["stats"]["unique_graphs"])
         return loss
     measure(train, warmup=3, iters=5)
-    print(change.__name__, torch._dynamo.utils.counters["stats"]["unique_graphs"])
+    print(change.__name__, graphs[2], graphs[-1] - graphs[2])
 """)
-        # A network with pre-hooks is compiled once more in the warm-up, and one that changes when it changes.
-        counts = {"plain": 1, "with_a_hook": 1, "with_a_pre_hook": 2, "with_code_of_its_own": 1}
-        counts["with_a_hook_in_the_window"] = 2
-        self.assertEqual(found, [f"{name} {count}" for name, count in counts.items()])
+        counts = {name: tuple(map(int, counts)) for name, *counts in map(str.split, found)}
+        # A network with pre-hooks is compiled once more in the warm-up; with PyTorch 2.15, also one with other hooks.
+        self.assertEqual(counts["plain"], (1, 0))
+        for name in ("with_a_hook", "with_a_pre_hook", "with_code_of_its_own"):
+            self.assertIn(counts[name], [(1, 0), (2, 0)], name)
+        # One that changes is compiled when it changes.
+        self.assertEqual(counts["with_a_hook_in_the_window"], (1, 1))
 
     def test_counters_of_this_package_are_never_compiled(self):
         found = self.lines("""
