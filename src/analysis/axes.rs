@@ -94,8 +94,10 @@ impl Effect {
 
     fn why_nothing(&self) -> String {
         let reasons = || self.versus.lines.iter().filter_map(|line| line.told.as_ref().err());
+        if let (0, Some(apart)) = (self.told().count(), &self.apart) {
+            return apart.clone();
+        }
         match (self.told().count(), reasons().next()) {
-            (0, _) if self.apart.is_some() => self.apart.clone().unwrap_or_default(),
             (0, Some(reason)) if reasons().all(|other| other == reason) => reason.clone(),
             (0, _) => "no config has enough runs of both".to_owned(),
             _ => "its configs share too few blocks".to_owned(),
