@@ -213,7 +213,8 @@ fn leave(mut command: Command, flags: &Flags) -> i32 {
     flags.measure(&[])
 }
 
-/// Starts two ranks, and waits for them.
+/// Starts two ranks, and waits for them. The one that measures is the last, so that both run once it is traced as
+/// started, and a test may kill the launcher.
 fn launch(flags: &Flags) -> i32 {
     let start = |rank: &str| {
         let mut command = Command::new(std::env::current_exe()?);
@@ -232,7 +233,7 @@ fn launch(flags: &Flags) -> i32 {
         };
         command.spawn()
     };
-    let ranks: std::io::Result<Vec<_>> = ["0", "1"].into_iter().map(start).collect();
+    let ranks: std::io::Result<Vec<_>> = ["1", "0"].into_iter().map(start).collect();
     let ended =
         ranks.and_then(|ranks| ranks.into_iter().map(|mut rank| rank.wait()).collect::<Result<Vec<_>, _>>());
     i32::from(!ended.is_ok_and(|ended| ended.iter().all(ExitStatus::success)))
