@@ -31,6 +31,9 @@ pub(crate) use self::queue::prints;
 /// The longest wait for a condition. Only a failing test waits that long.
 const BOUND: Duration = Duration::from_secs(60);
 
+/// The longest wait for the end of a program, which may run many jobs and load libtorch for each.
+const PROGRAM_BOUND: Duration = Duration::from_secs(600);
+
 /// A matrix of fake workers, as YAML.
 #[derive(Clone, Debug)]
 pub(crate) struct Matrix {
@@ -231,6 +234,15 @@ impl Project {
     /// A file for `Matrix::flag("--release", …)`, for which workers wait before they do anything.
     pub(crate) fn release(&self) -> PathBuf {
         self.path("release")
+    }
+
+    /// Makes the first attempt of the first job begin so many seconds before it did, as its file tells it.
+    pub(crate) fn start_earlier(&self, seconds: f64) {
+        let attempt = self.store().job_dirs().expect("a readable store")[0].attempt(1).attempt();
+        edit_sealed(&attempt, |attempt| {
+            let began = attempt["started_since_boot_s"].as_f64().expect("when it began");
+            attempt["started_since_boot_s"] = (began - seconds).into();
+        });
     }
 
     /// Releases the workers that wait for [`Project::release`].
@@ -437,7 +449,7 @@ impl Running {
 
     /// Sends `signal` again and again until it has ended.
     pub(crate) fn signal_until_gone(mut self, signal: Signal) -> Ended {
-        wait_for("the end of orchestrate", || {
+        wait_at_most(PROGRAM_BOUND, "the end of orchestrate", || {
             let gone = !matches!(self.child.try_wait(), Ok(None));
             if !gone {
                 self.signal(signal);
@@ -464,7 +476,7 @@ impl Running {
         let stdout = self.child.stdout.take().map(read_all);
         let stderr = self.child.stderr.take().map(read_all);
         let mut status = None;
-        wait_for("the end of orchestrate", || {
+        wait_at_most(PROGRAM_BOUND, "the end of orchestrate", || {
             status = self.child.try_wait().expect("it can be waited for");
             status.is_some()
         });
@@ -517,10 +529,15 @@ fn read_all(mut pipe: impl std::io::Read + Send + 'static) -> std::thread::JoinH
 
 /// Waits until `condition` holds, and fails the test if it never does.
 #[track_caller]
-pub(crate) fn wait_for(what: &str, mut condition: impl FnMut() -> bool) {
+pub(crate) fn wait_for(what: &str, condition: impl FnMut() -> bool) {
+    wait_at_most(BOUND, what, condition);
+}
+
+#[track_caller]
+fn wait_at_most(bound: Duration, what: &str, mut condition: impl FnMut() -> bool) {
     let start = Instant::now();
     while !condition() {
-        assert!(start.elapsed() < BOUND, "waited in vain for {what}");
+        assert!(start.elapsed() < bound, "waited in vain for {what}");
         std::thread::sleep(Duration::from_millis(5));
     }
 }

@@ -8,7 +8,7 @@ use nix::sys::signal::Signal;
 use orchestrate::job::Kind;
 use orchestrate::record::{Counters, Outcome, Record};
 
-use crate::harness::{Ended, Hog, Matrix, Project, Running, is_alive, reports_load, wait_for};
+use crate::harness::{Ended, Hog, Matrix, Project, Running, is_alive, reports_load, wait_for, write_program};
 
 /// A project whose host claims to have a GPU, and whose `ncu` and `perf` are scripts that behave as `mode` says.
 struct Lab {
@@ -22,8 +22,7 @@ impl Lab {
         let project = Project::with(matrix);
         let program = |name: &str, text: &str| {
             let path = project.path(name);
-            fs::write(&path, text.replace("MODE", mode)).unwrap();
-            fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+            write_program(&path, &text.replace("MODE", mode));
             path
         };
         let ncu = program("ncu", include_str!("fake_ncu.sh"));

@@ -3,6 +3,7 @@
 mod broken;
 mod check_worker;
 mod cloud;
+mod container;
 mod crash;
 #[cfg(target_os = "linux")]
 mod gpus;

@@ -95,7 +95,8 @@ fn a_job_disturbed_by_a_hog_is_left_out_and_can_be_repeated() {
     let ended = running.wait().code(0);
     drop(hogs);
     assert!(project.record().observed.telemetry.unwrap().samples >= 4);
-    if reports_load() {
+    // Within a quota of a larger host, we cannot take so much that the worker is in want of it.
+    if reports_load() && probe_host().room_beside() < 1.0 {
         ended
             .says("1 job is done but left out of the statistics (contended")
             .says("`orchestrate resume t --rerun-marked`");

@@ -148,9 +148,12 @@ def start(array, running):
     for number, task in array["tasks"].items():
         if task["state"] != "PENDING" or len(running) == SLOTS:
             continue
-        if (STATE / "hold").exists():
+        with contextlib.suppress(FileNotFoundError):
             task["reason"] = (STATE / "hold").read_text().strip()
             continue
+        # Whoever forgets it and then lets go must not see it start.
+        if not is_known(array["id"]):
+            return
         fate = STATE / f"fate-{number}"
         if fate.exists():
             task["state"] = fate.read_text().strip()

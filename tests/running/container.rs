@@ -1,0 +1,65 @@
+//! As the first process of a container, `orchestrate` gets the orphans of everybody in it, and ends a worker's alone.
+#![cfg(target_os = "linux")]
+
+use std::fs;
+use std::process::Command;
+
+use orchestrate::processes::ProcessTable;
+
+use crate::harness::{Matrix, Project, Running, wait_for};
+
+/// What makes its command the first process of a namespace, all of which ends with it.
+const CONTAINER: [&str; 6] = ["--mount", "--pid", "--fork", "--kill-child", "--mount-proc", "--"];
+
+/// Whether this system lets us make a namespace of processes. Most containers do not.
+fn is_permitted() -> bool {
+    let output = Command::new("unshare").args(CONTAINER).arg("true").output();
+    output.is_ok_and(|output| output.status.success())
+}
+
+/// The first process of the namespace that `unshare` has made, by its number out here.
+fn first_process(unshare: &Running) -> String {
+    let (table, parent) = (ProcessTable::of_system(), unshare.pid().as_raw().unsigned_abs());
+    let first =
+        table.pids().into_iter().find(|pid| table.stat(*pid).is_some_and(|stat| stat.parent == parent));
+    first.expect("it runs").to_string()
+}
+
+/// Runs a script in the namespace of this process, and tells whether it succeeded and what it wrote.
+fn inside(first: &str, script: &str) -> (bool, String) {
+    let mut command = Command::new("nsenter");
+    let output = command.args(["--target", first, "--pid", "--mount", "--", "sh", "-c", script]).output();
+    let output = output.expect("nsenter comes with unshare");
+    (output.status.success(), String::from_utf8_lossy(&output.stdout).trim().to_owned())
+}
+
+/// Writes the number of every process here that sleeps.
+const SLEEPING: &str =
+    r#"for it in /proc/[0-9]*; do [ "$(cat "$it/comm" 2>/dev/null)" != sleep ] || echo "${it#/proc/}"; done"#;
+
+/// Between two jobs, only what another shell has put into the background is left.
+#[test]
+fn the_first_process_of_a_container_ends_the_orphans_of_workers_alone() {
+    if !is_permitted() {
+        eprintln!("skipped: this system permits no namespace of processes");
+        return;
+    }
+    let project = Project::new();
+    let matrix = Matrix::new("t").behave(&["leave-daemon"]).repeats(2);
+    let matrix = matrix.flag("--release", &project.path("release{repeat}"));
+    let project = project.and(matrix);
+    let mut command = project.in_environment(Command::new("unshare"));
+    command.args(CONTAINER).args([env!("CARGO_BIN_EXE_orchestrate"), "run", "t.yaml"]);
+    let run = Running::start(command);
+    project.wait_started(1);
+    let first = first_process(&run);
+    let (_, stranger) = inside(&first, "sleep 120 >/dev/null 2>&1 & echo $!");
+    fs::write(project.path("release1"), "").unwrap();
+    project.wait_started(2);
+    wait_for("the stranger alone", || inside(&first, SLEEPING).1 == stranger);
+    fs::write(project.path("release2"), "").unwrap();
+    run.wait().code(0);
+    let records = project.records();
+    assert_eq!(records.len(), 2);
+    assert!(records.iter().all(|record| record.observed.left_processes), "{records:?}");
+}
