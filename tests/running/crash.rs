@@ -238,7 +238,9 @@ fn a_worker_whose_orchestrate_dies_while_another_waits_is_stopped_at_its_limit()
     let matrix = Matrix::new("t").limits("timeout: 60s, retries: 0, grace: 1s");
     let matrix = matrix.flag("--release", &project.release());
     let project = project.and(matrix);
-    let first = project.start(&["run", "t.yaml"]);
+    let mut first = project.start(&["run", "t.yaml"]);
+    // Then it has written all that it writes into the attempt.
+    first.wait_for_line("start  cpu_m_fp32_bs4_run1");
     project.wait_started(1);
     let mut second = project.start(&["run", "t.yaml"]);
     second.wait_for_line("waiting for this host");
@@ -249,8 +251,7 @@ fn a_worker_whose_orchestrate_dies_while_another_waits_is_stopped_at_its_limit()
     project.let_go();
     second.wait().code(0);
     // The second one adopted the attempt, and then tried the job itself.
-    let dir = project.store().job_dirs().unwrap().remove(0);
-    let adopted = dir.attempt(1).load_record().unwrap().unwrap();
+    let adopted = project.store().job_dirs().unwrap().remove(0).attempt(1).load_record().unwrap().unwrap();
     assert_eq!(adopted.outcome, Outcome::TimedOut { after_s: 60.0 });
     assert!(adopted.observed.adopted);
     assert_eq!(project.started(), 2);
