@@ -18,6 +18,7 @@ times. `just bench-pytorch` installs what this needs into `.venv-pytorch`.
 
 import argparse
 import contextlib
+import itertools
 import json
 import os
 import statistics
@@ -80,6 +81,19 @@ def train_pytorch(network, precision, compiles, options):
     print(json.dumps(result | {"parameters": parameters, "threads": torch.get_num_threads()}))
 
 
+class Failed(Exception):
+    """A side that did not measure anything, in a sentence."""
+
+
+def output_of(side, words, **options):
+    """What a process prints. What it says on standard error is shown, by itself or in the exception."""
+    try:
+        return subprocess.run(words, check=True, stdout=subprocess.PIPE, text=True, **options).stdout
+    except subprocess.CalledProcessError as error:
+        said = (error.stderr or "").strip()
+        raise Failed(f"{side} ended with exit code {error.returncode}{': ' if said else ''}{said}") from error
+
+
 def iterations(network, options):
     """Warm-up and window of this network: what the command line says, else a fit number."""
     warmup, iters = ITERATIONS.get(network, OTHERS)
@@ -95,8 +109,8 @@ def run_pytorch(network, precision, compiles, options):
     words += ["--fused"] if options.fused else []
     words += ["--compile"] if compiles else []
     environment = os.environ | {SPAWNED: repr(time.time())}
-    output = subprocess.run(words, check=True, stdout=subprocess.PIPE, text=True, env=environment).stdout
-    return json.loads(output.splitlines()[-1])
+    side = "PyTorch, compiled," if compiles else "PyTorch"
+    return json.loads(output_of(side, words, env=environment).splitlines()[-1])
 
 
 def run_worker(network, precision, options):
@@ -107,7 +121,7 @@ def run_worker(network, precision, options):
         words += ["--batch-size", str(options.batch), "--warmup-iters", str(warmup), "--precision", precision]
         words += ["--iters", str(iters), "--threads", str(options.threads)]
         words += ["--input-size", str(options.input_size)]
-        subprocess.run(words, check=True, capture_output=True)
+        output_of("the worker", words, stderr=subprocess.PIPE)
         with open(out) as file:
             measurement = json.load(file)
     details = measurement["details"]
@@ -189,16 +203,22 @@ def main():
     precisions = options.precisions.split(",")
     if not set(precisions) <= {"fp32", "bf16"}:
         parser.error(f"--precisions {options.precisions}: expected fp32, bf16 or both")
-    results = {
-        f"{network} {precision}": compare(network, precision, options)
-        for precision in precisions
-        for network in options.networks.split(",")
-    }
+    results, failed = {}, []
+    for precision, network in itertools.product(precisions, options.networks.split(",")):
+        try:
+            results[f"{network} {precision}"] = compare(network, precision, options)
+        except Failed as reason:
+            failed.append(f"{network} {precision} has no ratio: {reason}")
+            print(f"error: {failed[-1]}", file=sys.stderr, flush=True)
     settings = f"batch {options.batch}, channels-last, {options.threads} threads"
     rates = f"images/s: {settings}; the median ratio to PyTorch's faster way is to be {LEAST_RATIO:.2f} or more"
     starts = f"seconds from start to first iteration: {settings}; the median ratio is to be {MOST_STARTUP:.2f} or less"
-    verdicts = table(rates, results, "rate", speeds, lambda ratio: ratio >= LEAST_RATIO)
-    verdicts += table(starts, results, "startup", startups, lambda ratio: ratio <= MOST_STARTUP)
+    verdicts = []
+    if results:
+        verdicts += table(rates, results, "rate", speeds, lambda ratio: ratio >= LEAST_RATIO)
+        verdicts += table(starts, results, "startup", startups, lambda ratio: ratio <= MOST_STARTUP)
+    if failed:
+        sys.exit("\n" + "\n".join(f"error: {reason}" for reason in failed))
     if options.check and not all(verdicts):
         sys.exit(1)
 
