@@ -10,8 +10,16 @@ use std::path::PathBuf;
 const SHIM: &str = "src/bin/worker/shim";
 
 /// Its files.
-const SOURCES: [&str; 7] =
-    ["shim.cpp", "driver.cpp", "optimizer.cpp", "events.cpp", "profiler.cpp", "graph.cpp", "copies.cpp"];
+const SOURCES: [&str; 8] = [
+    "shim.cpp",
+    "driver.cpp",
+    "optimizer.cpp",
+    "wide.cpp",
+    "events.cpp",
+    "profiler.cpp",
+    "graph.cpp",
+    "copies.cpp",
+];
 
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");

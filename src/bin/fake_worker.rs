@@ -198,7 +198,7 @@ fn long() -> String {
 fn hostile_details() -> String {
     let word = format!("\"{HOSTILE_JSON}\"");
     let long = format!("\"{HOSTILE_JSON}{}\"", long());
-    let words = ["autocast", "device_uuid", "compute_capability", "optimizer"];
+    let words = ["autocast", "bf16_products", "device_uuid", "compute_capability", "optimizer"];
     let words: String = words.iter().map(|name| format!("\"{name}\":{word},")).collect();
     let maps = format!("\"float32\":{{{word}:{word}}},\"versions\":{{{word}:{long}}}");
     let ranks =

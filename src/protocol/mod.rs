@@ -242,6 +242,10 @@ pub struct Details {
     /// `float16`, `bfloat16` or `off`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub autocast: Option<String>,
+    /// What multiplied bf16 in linear layers and convolutions on the processor: `onednn`, `libtorch` with kernels of
+    /// its own, or `single`: in single precision, where the products are exact. Absent without bf16 on the processor.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub bf16_products: Option<String>,
     /// The formats in which libtorch may compute single precision (`ieee`, `tf32`, `bf16`), by library and operation:
     /// `cuda_matmul`, `cuda_conv`, `onednn_matmul`, `onednn_conv`.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]

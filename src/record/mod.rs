@@ -244,7 +244,7 @@ mod tests {
         let measurement = json!({ "schema": 1, "samples": 4, "elapsed_s": 1.0, "synchronized": true,
             "effective": { "device": "cpu", "precision": "fp32", "batch": 4, "model": "m", "a": ["b", { "c": "d" }] },
             "details": { "device_name": "RTX™ é 漢字", "versions": { "libtorch": "2" }, "float32": { "a": "b" },
-                "autocast": "off", "repeated": ["a"], "optimizer": "o",
+                "autocast": "off", "bf16_products": "p", "repeated": ["a"], "optimizer": "o",
                 "ranks": [{ "rank": 0, "host": "h", "device_name": "d", "device_uuid": "u" }] } });
         let host = json!({ "hostname": "h", "nvidia_driver": "n", "boot_id": "b",
             "os": { "name": "linux", "version": "v", "kernel": "k", "architecture": "a" },

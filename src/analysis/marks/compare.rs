@@ -10,6 +10,9 @@ use crate::analysis::libraries::is_same;
 use crate::job::{Device, Key, ModelName, Name, Precision};
 use crate::stats;
 
+/// What multiplied bf16 on a processor, in a mark.
+const BF16_PRODUCTS: &str = "bf16 products";
+
 /// The doubts about each of `rows`, in their order. `varying` are the parameters that have a column of their own in
 /// tables, so their differences are visible.
 pub fn row_marks(rows: &[Row<'_>], varying: &[String], thresholds: &Thresholds) -> Vec<Vec<Mark>> {
@@ -107,25 +110,32 @@ fn differences_from(kind: &Alike<'_>, others: &[(&Alike<'_>, usize)]) -> Vec<Mar
 fn differences(one: &Alike<'_>, other: &Alike<'_>) -> Vec<String> {
     // Compute threads belong to the host: with an accelerator they only feed it.
     let both_compute = one.is_on_processor && other.is_on_processor;
+    // oneDNN multiplies bf16 wherever the processor lets it. Elsewhere, workers have the choice.
+    let is_chosen = |name: &str, this: &str, that: &str| match name {
+        "threads" => both_compute,
+        BF16_PRODUCTS => this != "onednn" && that != "onednn",
+        _ => true,
+    };
     let differ = |(name, this): (&String, &String)| {
-        let that = other
-            .facts
-            .get(name)
-            .filter(|that| !is_same(name, this, that) && (name != "threads" || both_compute))?;
-        Some(format!("{name} {this} / {that}"))
+        let that = other.facts.get(name)?;
+        let differs = !is_same(name, this, that) && is_chosen(name, this, that);
+        differs.then(|| format!("{name} {this} / {that}"))
     };
     one.facts.iter().filter_map(differ).collect()
 }
 
-/// What should be equal in a comparison of machines: settings, libraries, the constants of the optimizer, the power
-/// source. `None` if `row` has no result.
+/// What should be equal in a comparison of machines: settings, libraries, the constants of the optimizer, what
+/// multiplied bf16, the power source. `None` if `row` has no result.
 fn comparable(row: &Row<'_>) -> Option<BTreeMap<String, String>> {
     let circumstances = row.circumstances.as_ref()?;
     let effective = &circumstances.effective;
     let mut facts = circumstances.libraries();
     // The phrase is no circumstance, so that another wording splits no row. The first one stands for all.
-    let phrase = row.runs.iter().find_map(|run| run.cell.success()?.1.details.optimizer.as_deref());
+    let mut details = row.runs.iter().filter_map(|run| Some(&run.cell.success()?.1.details));
+    let phrase = details.clone().find_map(|it| it.optimizer.as_deref());
     facts.extend(phrase.into_iter().flat_map(constants));
+    let products = details.find_map(|it| it.bf16_products.clone());
+    facts.extend(products.map(|products| (BF16_PRODUCTS.to_owned(), products)));
     let settings = effective.settings.iter();
     facts.extend(settings.map(|(name, setting)| (name.to_owned(), setting.to_string())));
     facts.extend(effective.tf32.map(|tf32| ("tf32".to_owned(), tf32.to_string())));

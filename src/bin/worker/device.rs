@@ -11,6 +11,7 @@ use orchestrate::processor;
 
 use super::cuda;
 use super::failure::WorkerError;
+use super::model::Products;
 use super::request::Backend;
 use super::shim::{self, CudaFacts};
 
@@ -58,6 +59,19 @@ impl OpenDevice {
             Device::Cpu => Ok(()),
             Device::Mps | Device::Cuda(_) => shim::synchronize(),
         }
+    }
+
+    /// What is best to multiply bfloat16 on this processor; `None` for any other device.
+    ///
+    /// # Errors
+    /// Errors of libtorch.
+    pub(crate) fn bfloat16_products(&self) -> Result<Option<Products>, WorkerError> {
+        if self.device != Device::Cpu {
+            return Ok(None);
+        }
+        // Of AVX-512's parts, the one that is younger than its first processors.
+        let avx512 = cfg!(target_arch = "x86_64").then(|| shim::processor_has("avx512_bw"));
+        Ok(Some(Products::best(shim::onednn_has_bfloat16()?, avx512)))
     }
 
     fn cpu() -> Self {

@@ -9,6 +9,7 @@ use tch::{Kind, TchError, Tensor};
 use super::arguments::Training;
 use super::batches::Loading;
 use super::device::OpenDevice;
+use super::model::Products;
 use super::parameters::Parameters;
 use super::process;
 use super::shim::{self, EffectiveFlags, Half, PeakMemory};
@@ -21,6 +22,8 @@ pub(crate) struct Arithmetic {
     pub(crate) output: Kind,
     /// The type of autocast, read from libtorch behind the last layer; `None` if it was off.
     pub(crate) autocast: Option<Half>,
+    /// What multiplied bfloat16 on the processor; `None` for other arithmetics and devices.
+    pub(crate) products: Option<Products>,
 }
 
 /// The sizes of what goes through a network.
@@ -227,6 +230,7 @@ impl Observed {
             loss_scale: self.loss_scale,
             iteration_clock: Some(self.iterations.clock),
             autocast: Some(self.arithmetic.autocast.map_or("off", Half::as_str).to_owned()),
+            bf16_products: self.arithmetic.products.map(|products| products.as_str().to_owned()),
             float32: self.flags.float32().collect(),
             parameters: u64::try_from(self.parameters).ok(),
             // orchestrate counts them layer by layer, from the description that this network was built from.
@@ -286,7 +290,7 @@ mod tests {
             (Bf16, cpu, Kind::BFloat16, bfloat16, false, Bf16),
             (Bf16, cuda, Kind::Float, None, false, Fp32),
         ] {
-            let arithmetic = Arithmetic { output, autocast };
+            let arithmetic = Arithmetic { output, autocast, products: None };
             let found = effective_precision(requested, device, arithmetic, rounds);
             assert_eq!(found, effective, "{requested} on {device}: {arithmetic:?} {rounds}");
         }

@@ -13,7 +13,7 @@ use super::batches::{Batch, Batches};
 use super::device::{self, OpenDevice};
 use super::failure::WorkerError;
 use super::measurement::{Arithmetic, Observed, Shapes};
-use super::model::{Layout, Model};
+use super::model::{Layout, Model, Products};
 use super::optimizer::Optimizer;
 use super::output::{self, Reporter};
 use super::recorded::{self, ITERATIONS_BEFORE, Recorded};
@@ -116,6 +116,10 @@ impl Trainer {
         if let Some(file) = &training.weights {
             model.load_weights(file)?;
         }
+        let products = if half == Some(Half::Bfloat16) { device.bfloat16_products()? } else { None };
+        if products == Some(Products::Single) {
+            model.multiply_wide();
+        }
         let scaled = half == Some(Half::Float16);
         let optimizer = Optimizer::with_rule(request.optimizer, model.parameters(), scaled)?;
         let batches = Batches::open(training, &device)?;
@@ -131,7 +135,7 @@ impl Trainer {
             recorded: None,
             started,
             first_step_s: None,
-            arithmetic: Arithmetic { output: Kind::Float, autocast: None },
+            arithmetic: Arithmetic { output: Kind::Float, autocast: None, products },
             shapes: Shapes::default(),
         })
     }
@@ -214,10 +218,8 @@ impl Trainer {
         let loss = {
             let autocast = self.half.map(|half| Autocast::begin(self.device.tch(), half)).transpose()?;
             let output = self.model.forward(batch.images(), true)?;
-            self.arithmetic = Arithmetic {
-                output: output.f_kind()?,
-                autocast: autocast.as_ref().and_then(Autocast::state),
-            };
+            self.arithmetic.output = output.f_kind()?;
+            self.arithmetic.autocast = autocast.as_ref().and_then(Autocast::state);
             self.shapes = Shapes::of(batch.images(), &output)?;
             output.f_cross_entropy_loss(batch.labels(), None::<Tensor>, Reduction::Mean, -100, 0.0)?
         };

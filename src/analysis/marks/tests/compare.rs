@@ -64,6 +64,26 @@ fn settings_that_silently_differ_between_envs_are_reported() {
     );
 }
 
+/// On a processor without instructions for bf16, what emulates it makes most of the difference.
+#[test]
+fn what_multiplies_bf16_differs() {
+    let trained = |env: &str, products: &str| {
+        let (key, products) = (key(env, "resnet18", 16, 1), products.to_owned());
+        let tell = move |record: &mut Record| {
+            record.measurement.as_mut().unwrap().details.bf16_products = Some(products);
+        };
+        (key, tell)
+    };
+    let marks = |of_one: &str, of_other: &str| {
+        let ((one, tell_one), (other, tell_other)) = (trained("a", of_one), trained("b", of_other));
+        let builder = StudyBuilder::new().run_with(one, 40.0, tell_one).run_with(other, 2.0, tell_other);
+        row_marks_of(&builder.build()).swap_remove(0)
+    };
+    assert_eq!(marks("single", "libtorch"), ["settings-differ: against b: bf16 products single / libtorch"]);
+    assert_eq!(marks("onednn", "onednn"), [""; 0]);
+    assert_eq!(marks("onednn", "single"), [""; 0], "the processor of one of them has AVX-512");
+}
+
 /// PyTorch has two names, and an optimizer two phrases. A script that trains as the shipped worker has no doubt.
 #[test]
 fn a_script_is_compared_with_the_shipped_worker_by_what_both_mean() {

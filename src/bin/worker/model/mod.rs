@@ -8,6 +8,7 @@ mod draw;
 #[cfg(test)]
 mod fixture_tests;
 mod layout;
+mod products;
 mod rounding;
 mod step;
 mod weights;
@@ -19,6 +20,7 @@ use crate::failure::WorkerError;
 use step::{Step, sizes};
 
 pub(crate) use layout::{Layout, in_format};
+pub(crate) use products::Products;
 pub(crate) use rounding::{Rounding, longest_sum};
 
 /// A network that can be trained.
@@ -110,6 +112,13 @@ impl Model {
         Ok(())
     }
 
+    /// From now on, linear layers and convolutions multiply half precision as [`Products::Single`].
+    pub(crate) fn multiply_wide(&mut self) {
+        for step in &mut self.steps {
+            step.wide = true;
+        }
+    }
+
     /// Its trainable tensors.
     pub(crate) fn parameters(&self) -> &[Tensor] {
         &self.parameters
@@ -182,6 +191,7 @@ fn schedule(layers: &[Layer], index: usize) -> Step {
         bias: None,
         running: None,
         in_place,
+        wide: false,
         free,
     }
 }
@@ -200,7 +210,7 @@ fn use_test_threads() {
 
 #[cfg(test)]
 mod tests {
-    use orchestrate::architecture::network;
+    use orchestrate::architecture::{Op, network};
 
     use super::*;
 
@@ -217,6 +227,28 @@ mod tests {
                 .collect();
             assert_eq!(model.parameters().iter().map(Tensor::size).collect::<Vec<_>>(), shapes, "{name}");
             assert!(model.parameters().iter().all(|tensor| tensor.requires_grad() && tensor.is_leaf()));
+        }
+    }
+
+    /// The results of such layers are numbers of single precision, even if the network is in double precision.
+    #[test]
+    fn wide_layers_multiply_in_single_precision() {
+        let network = network("mobilenet_v3_small", 32, 4).unwrap();
+        let mut model = Model::of_type(&network, (Kind::Double, Device::Cpu), true).unwrap();
+        let images = Tensor::randn([2, 3, 32, 32], (Kind::Double, Device::Cpu));
+        for wide in [false, true] {
+            if wide {
+                model.multiply_wide();
+            }
+            let mut single = Vec::new();
+            let look = |index: usize, output: Tensor| {
+                if matches!(network.layers()[index].op, Op::Conv2d(_) | Op::Linear { .. }) {
+                    single.push(output.to_kind(Kind::Float).to_kind(Kind::Double) == output);
+                }
+                output
+            };
+            let _ = tch::no_grad(|| model.forward_through(&images, false, look)).unwrap();
+            assert!(single.len() > 50 && single.iter().all(|single| *single == wide), "{wide}: {single:?}");
         }
     }
 

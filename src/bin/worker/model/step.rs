@@ -3,6 +3,8 @@
 use orchestrate::architecture::{Activation, Conv2d, Op, Window};
 use tch::{TchError, Tensor};
 
+use crate::shim::{self, Course};
+
 /// One layer, with its tensors and its place in the schedule of activations.
 #[derive(Debug)]
 pub(super) struct Step {
@@ -18,6 +20,8 @@ pub(super) struct Step {
     pub(super) running: Option<[Tensor; 2]>,
     /// Whether it may overwrite its first input, because no other layer reads that.
     pub(super) in_place: bool,
+    /// Whether it multiplies half precision in single precision.
+    pub(super) wide: bool,
     /// Activations that no later step reads.
     pub(super) free: Vec<usize>,
 }
@@ -37,17 +41,7 @@ impl Step {
         let x = take(0);
         match &self.op {
             Op::Input(_) => Ok(x.shallow_clone()),
-            Op::Conv2d(Conv2d { window: Window { stride, padding, .. }, groups, .. }) => {
-                let groups = i64::try_from(*groups).expect("groups are at most channels");
-                x.f_conv2d(
-                    self.weight(),
-                    self.bias.as_ref(),
-                    sizes(stride),
-                    sizes(padding),
-                    [1_i64, 1],
-                    groups,
-                )
-            }
+            Op::Conv2d(convolution) => self.convolve(convolution, x),
             Op::BatchNorm2d { epsilon, momentum } => {
                 let [mean, variance] = self.running.as_ref().expect("a normalisation has running statistics");
                 let (weight, bias) = (self.weight.as_ref(), self.bias.as_ref());
@@ -57,7 +51,10 @@ impl Step {
                 let channels = self.weight().size();
                 x.f_layer_norm(channels, self.weight.as_ref(), self.bias.as_ref(), *epsilon, true)
             }),
-            Op::Linear { .. } => pixelwise(x, |x| x.f_linear(self.weight(), self.bias.as_ref())),
+            Op::Linear { .. } => pixelwise(x, |x| {
+                let (weight, bias) = (self.weight(), self.bias.as_ref());
+                if self.wide { shim::wide_linear(x, weight, bias) } else { x.f_linear(weight, bias) }
+            }),
             Op::Activate(activation) => self.activate(*activation, x),
             Op::MaxPool2d(Window { kernel, stride, padding, ceil }) => {
                 x.f_max_pool2d(sizes(kernel), sizes(stride), sizes(padding), [1_i64, 1], *ceil)
@@ -90,6 +87,16 @@ impl Step {
             Op::PositionEmbedding => x.f_add(self.weight()),
             Op::FirstToken => x.f_select(1, 0),
         }
+    }
+
+    fn convolve(&self, convolution: &Conv2d, x: &Tensor) -> Result<Tensor, TchError> {
+        let Conv2d { window: Window { stride, padding, .. }, groups, .. } = convolution;
+        let (weight, bias) = (self.weight(), self.bias.as_ref());
+        let (stride, padding, groups) = (stride.map(size), padding.map(size), size(*groups));
+        if self.wide {
+            return shim::wide_conv2d(x, weight, bias, Course { stride, padding, groups });
+        }
+        x.f_conv2d(weight, bias, stride, padding, [1_i64, 1], groups)
     }
 
     fn weight(&self) -> &Tensor {
@@ -153,7 +160,11 @@ fn stochastic_depth(x: &Tensor, probability: f64, training: bool) -> Result<Tens
 
 /// Extents in libtorch's type.
 pub(super) fn sizes(extents: &[u64]) -> Vec<i64> {
-    extents.iter().map(|&extent| i64::try_from(extent).expect("no extent comes near 2^63")).collect()
+    extents.iter().copied().map(size).collect()
+}
+
+fn size(extent: u64) -> i64 {
+    i64::try_from(extent).expect("no extent comes near 2^63")
 }
 
 #[cfg(test)]

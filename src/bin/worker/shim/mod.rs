@@ -8,6 +8,7 @@ mod memory;
 mod optimizer;
 mod profiler;
 mod versions;
+mod wide;
 
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 
@@ -26,6 +27,7 @@ pub(crate) use memory::{FreeMemory, PeakMemory, free_memory, peak_memory, reset_
 pub(crate) use optimizer::{AdamW, Moments, Scale, Sgd, adamw_step, sgd_step};
 pub(crate) use profiler::Profile;
 pub(crate) use versions::versions;
+pub(crate) use wide::{Course, onednn_has_bfloat16, wide_conv2d, wide_linear};
 
 // SAFETY: these are the declarations of `shim/shim.cpp`, which is compiled and linked by `build.rs`. None of them
 // throws, and `bool`, `int64_t` and pointers pass as they are.
