@@ -123,6 +123,18 @@ class ReadBack(unittest.TestCase):
                 warning = f"the script says precision={said}, but what it did shows precision={found}"
                 self.assertEqual(warning in done.stderr, said != found)
 
+    def test_what_multiplies_bf16_is_told(self):
+        able = "import orchestrate_worker\ntorch.ops.mkldnn._is_mkldnn_bf16_supported = lambda: {}\n"
+        lower = "lower = True; options.update(precision='bf16')"
+        for setup, found in (
+            (able.format(True) + lower, "onednn"), (able.format(False) + lower, "libtorch"), (able.format(True), None),
+            (able.format("torch.missing") + lower, None),
+            (able.format(True) + lower + "; torch.backends.mkldnn.set_flags(False)", "libtorch"),
+        ):
+            with self.subTest(setup=setup):
+                _, measurement, _ = measure(setup)
+                self.assertEqual(measurement["details"].get("bf16_products"), found)
+
     def test_precision_that_changes_behind_the_warmup_is_seen(self):
         loop = LOOP.replace("        window.loss", "        lower = window._state == 'open'\n        window.loss")
         _, measurement, _ = measure(loop=loop)

@@ -16,6 +16,8 @@ class Switches:
     threads: int
     float32: dict[str, str]
     """How single precision may be computed, by library and operation, in PyTorch's words."""
+    bf16_products: Optional[str]
+    """What multiplies bf16 on the processor: oneDNN, or PyTorch's own kernels; None if PyTorch does not tell."""
 
 
 def read_switches() -> Switches:
@@ -23,7 +25,7 @@ def read_switches() -> Switches:
     torch: Any = sys.modules["torch"]
     return Switches(
         torch.are_deterministic_algorithms_enabled(), bool(torch.backends.cudnn.benchmark), torch.get_num_threads(),
-        _float32(torch),
+        _float32(torch), _bf16_products(torch),
     )
 
 
@@ -40,6 +42,16 @@ def words_that_round() -> set[str]:
         "bf16": lambda: torch.ops.mkldnn._is_mkldnn_bf16_supported(),
     }
     return {word for word, holds in conditions.items() if _may_hold(holds)}
+
+
+def _bf16_products(torch: Any) -> Optional[str]:
+    is_on = getattr(torch._C, "_get_mkldnn_enabled", lambda: True)
+    if not torch.backends.mkldnn.is_available() or not is_on():
+        return "libtorch"
+    try:
+        return "onednn" if torch.ops.mkldnn._is_mkldnn_bf16_supported() else "libtorch"
+    except (AttributeError, RuntimeError):
+        return None
 
 
 def _may_hold(condition: Callable[[], bool]) -> bool:

@@ -268,6 +268,8 @@ class TorchFramework(Framework):
             details["peak_device_memory_bytes"] = None  # MPS tells what is held now, never the most that was.
         else:
             details["device_name"] = _process.processor()
+            if self.precision(None) == "bf16":
+                details["bf16_products"] = self._switches.bf16_products
         if torch.version.cuda and self.device() == "cuda":
             details["versions"]["cuda"] = torch.version.cuda
             details["versions"]["cudnn"] = str(torch.backends.cudnn.version())
