@@ -67,6 +67,9 @@ with worker.window(warmup=1, iters=5, {said}) as window:
         window.loss(weights[0, 0])
 """
 
+# JAX takes a GPU where there is one.
+ON_THE_PROCESSOR = {"JAX_PLATFORMS": "cpu"}
+
 # A stand-in for JAX on an NVIDIA GPU.
 JAX_ON_A_GPU = """
 import sys, types
@@ -217,6 +220,12 @@ class Devices(unittest.TestCase):
                 self.assertEqual((settings["compile"], settings["optimizer"]), (False, "sgd"))
                 self.assertEqual(measurement["details"]["repeated"], repeated)
 
+    def test_what_was_hidden_before_pytorch_was_there_is_no_network(self):
+        # In Python 3.12, all scripts begin so.
+        freeze = "import gc; gc.freeze()\n"
+        done, _, _ = run(freeze + SCRIPT.format(setup=CUDA, optimizer="SGD") + REPLAYED.format(captured=4))
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+
 
 @unittest.skipUnless(importlib.util.find_spec("lightning") or os.environ.get("ORCHESTRATE_NEEDS_PYTORCH"), REASON)
 class Lightning(unittest.TestCase):
@@ -312,7 +321,9 @@ class Jax(unittest.TestCase):
     """JAX on the processor."""
 
     def test_a_compiled_step_is_measured(self):
-        done, measurement, iterations = run(JAX.format(said="precision='fp32', model='matrix'"))
+        done, measurement, iterations = run(
+            JAX.format(said="precision='fp32', model='matrix'"), variables=ON_THE_PROCESSOR
+        )
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertEqual((measurement["samples"], measurement["effective"]["batch"]), (5 * 64, 64))
         self.assertEqual((measurement["effective"]["device"], measurement["effective"]["precision"]), ("cpu", "fp32"))
@@ -321,7 +332,7 @@ class Jax(unittest.TestCase):
         self.assertTrue(iterations[1].endswith(",submission"))
 
     def test_precision_has_to_be_said(self):
-        _, measurement, _ = run(JAX.format(said=""))
+        _, measurement, _ = run(JAX.format(said=""), variables=ON_THE_PROCESSOR)
         self.assertIn("nothing shows the precision", measurement["failure"]["message"])
 
 

@@ -214,7 +214,7 @@ class TorchFramework(Framework):
 
     def entered(self) -> list[Entered]:
         networks = self._entered
-        if not networks and _memory.hides_objects():
+        if not networks and _memory.hides(self._torch.nn.Module):
             warn("nobody knows what entered the network, which gc.freeze() hides: call it after the window was entered")
         if self._replays:
             for network in networks:
