@@ -220,7 +220,7 @@ class Devices(unittest.TestCase):
                 self.assertEqual((settings["compile"], settings["optimizer"]), (False, "sgd"))
                 self.assertEqual(measurement["details"]["repeated"], repeated)
 
-    def test_what_was_hidden_before_pytorch_was_there_is_no_network(self):
+    def test_what_python_hides_is_no_network(self):
         # In Python 3.12, all scripts begin so.
         freeze = "import gc; gc.freeze()\n"
         done, _, _ = run(freeze + SCRIPT.format(setup=CUDA, optimizer="SGD") + REPLAYED.format(captured=4))
