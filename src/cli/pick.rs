@@ -1,6 +1,7 @@
 //! Finds the job that the user names: by a word, and by conditions where several jobs go by that word.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 
 use super::find::{RUN_FIRST, nothing};
 use super::select::{own_parameters, parse_condition};
@@ -93,6 +94,9 @@ impl Pick {
     /// Exit 4 with the nearest labels if no job matches; exit 2 with all matching jobs if several do, or if a condition
     /// is none.
     pub(super) fn find(&self, store: &Store) -> Result<Found, Failure> {
+        if let Some(pick) = self.unquoted() {
+            return pick.find(store);
+        }
         let known = known_jobs(store)?;
         let word = self.word.trim_end_matches('/').rsplit('/').next().unwrap_or(&self.word);
         let alone = self.word.is_empty() && !self.conditions.is_empty();
@@ -120,6 +124,26 @@ impl Pick {
             [name] => Ok(known[name].clone()),
             _ => Err(self.several(&matching, &known)),
         }
+    }
+
+    /// This pick with a name and its conditions apart, where one argument holds both: as a hint prints them, between
+    /// quotes. `None` if there is nothing to part. A path that exists stays whole, whatever its directories are called.
+    fn unquoted(&self) -> Option<Pick> {
+        let parted = |(blank, _): (usize, &str)| is_condition(self.word[blank..].trim_start());
+        let (blank, _) = self.word.match_indices(' ').find(|blank| parted(*blank))?;
+        if Path::new(&self.word).exists() {
+            return None;
+        }
+        let mut conditions: Vec<String> = Vec::new();
+        for part in self.word[blank..].split_whitespace() {
+            match conditions.last_mut() {
+                // A value can have blanks of its own.
+                Some(last) if !is_condition(part) => *last += &format!(" {part}"),
+                _ => conditions.push(part.to_owned()),
+            }
+        }
+        conditions.extend_from_slice(&self.conditions);
+        Some(Pick { word: self.word[..blank].trim().to_owned(), conditions })
     }
 
     /// The jobs among `named` that meet the conditions. One whose key is nowhere to be read meets none.
@@ -190,7 +214,7 @@ impl Pick {
 const MOST_LISTED: usize = 20;
 
 /// A line for each of `jobs` with the parameters that tell them apart, since labels do not name every parameter; and
-/// one of these as a condition, for an example.
+/// conditions that pick one of them, for an example.
 fn listed(jobs: &[&String], known: &BTreeMap<String, Found>) -> (String, Option<String>) {
     let identified: Vec<(&String, Option<Job>)> =
         jobs.iter().map(|name| (*name, identify(&known[*name]).ok())).collect();
@@ -204,13 +228,22 @@ fn listed(jobs: &[&String], known: &BTreeMap<String, Found>) -> (String, Option<
     if jobs.len() > MOST_LISTED {
         list += &format!("\n  and {} more", jobs.len() - MOST_LISTED);
     }
-    let example = keys().map(|key| condition(key, &varying)).find(Option::is_some).flatten();
-    (list, example)
+    (list, example(&keys().collect::<Vec<_>>(), &varying))
 }
 
-/// The first of the parameters `varying` that `key` has, as a condition.
-fn condition(key: &Key, varying: &[String]) -> Option<String> {
-    varying.iter().find_map(|name| Some(format!("{name}={}", key.param(name)?)))
+/// Conditions that pick one of `keys`, of their parameters `varying`: a single one if there is such, else all of one
+/// key. `None` if no key differs from all others in these.
+fn example(keys: &[&Key], varying: &[String]) -> Option<String> {
+    let is_alone = |part: &dyn Fn(&Key) -> String, key: &Key| {
+        let wanted = part(key);
+        !wanted.is_empty() && keys.iter().filter(|other| part(other) == wanted).count() == 1
+    };
+    let singles = varying.iter().map(std::slice::from_ref);
+    let found = singles.chain([varying]).find_map(|names| {
+        let part = |key: &Key| distinction(key, names);
+        Some(part(keys.iter().find(|key| is_alone(&part, key))?))
+    });
+    Some(found?.trim_start().to_owned())
 }
 
 /// Whether `word` is a condition rather than a name: no name of a job has an operator.
@@ -295,8 +328,6 @@ fn no_job(word: &str, known: &BTreeMap<String, Found>, store: &Store) -> Failure
 
 #[cfg(test)]
 mod tests {
-    use std::path::Path;
-
     use proptest::collection::btree_map;
     use proptest::prelude::*;
 
@@ -374,6 +405,65 @@ mod tests {
         assert!(text.contains("is a second job"), "{text}");
         let (text, _) = refused(&store, "cpu_vgg deterministic=true", Exit::NothingSelected);
         assert!(text.ends_with("has no job `cpu_vgg`"), "{text}");
+    }
+
+    #[test]
+    fn a_job_and_its_conditions_can_come_in_one_pair_of_quotes() {
+        let pick = |words: &[&str]| {
+            let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
+            let picked = Pick::all(&words).remove(0).unquoted()?;
+            Some((picked.word, picked.conditions))
+        };
+        let parted = |word: &str, conditions: &[&str]| {
+            Some((word.to_owned(), conditions.iter().map(|text| (*text).to_owned()).collect()))
+        };
+        assert_eq!(pick(&["a x=1"]), parted("a", &["x=1"]));
+        assert_eq!(
+            pick(&[" my runs/a  x=1 2  y>=b/c ", "z=3"]),
+            parted("my runs/a", &["x=1 2", "y>=b/c", "z=3"])
+        );
+        for whole in ["a", "my runs/a", "x=1 y=2", "runs/of=old/c", "a b!", ""] {
+            assert_eq!(pick(&[whole]), None, "{whole}");
+        }
+        let root = tempfile::tempdir().unwrap();
+        let found = find_job(&store(root.path()), [&format!("{LABEL} deterministic=true")]).unwrap();
+        assert_eq!(found.job.unwrap().key().param("deterministic"), Some(ParamValue::Bool(true)));
+        // A directory of such a name is that directory.
+        let dir = root.path().join("old x=1").join(LABEL);
+        assert_eq!(
+            pick(&[dir.to_str().unwrap()]),
+            parted(root.path().join("old").to_str().unwrap(), &[&*format!("x=1/{LABEL}")])
+        );
+        create_dir_all(&dir);
+        assert_eq!(pick(&[dir.to_str().unwrap()]), None);
+    }
+
+    #[test]
+    fn the_conditions_of_a_hint_pick_one_job() {
+        let root = tempfile::tempdir().unwrap();
+        let keys = |values: &[(i64, bool)]| -> Vec<Key> {
+            let key = |(iters, compile): &(i64, bool)| {
+                let mut key = fixture::key("cpu", "vgg16", 16, 1);
+                key.params.insert("iters".into(), ParamValue::Int(*iters));
+                key.params.insert("deterministic".into(), ParamValue::Bool(*compile));
+                key
+            };
+            values.iter().map(key).collect()
+        };
+        for (index, (values, expected)) in [
+            (&[(10, false), (10, true), (20, true)][..], "deterministic=false"),
+            (&[(10, true), (10, false), (20, true), (30, false)], "iters=20"),
+            (&[(10, true), (10, false), (20, true), (20, false)], "deterministic=false iters="),
+        ]
+        .into_iter()
+        .enumerate()
+        {
+            let store = store_of(&root.path().join(index.to_string()), keys(values));
+            let (_, hint) = refused(&store, "model=vgg16", Exit::Usage);
+            let conditions = hint.split('`').nth(1).unwrap();
+            assert!(conditions.starts_with(expected), "{hint}");
+            find(&store, conditions).unwrap();
+        }
     }
 
     #[test]
@@ -458,11 +548,15 @@ mod tests {
     }
 
     /// Creates the directory of a job in no plan, with the label of `like` and an id that begins with `digits`.
-    #[expect(clippy::disallowed_methods, reason = "a directory that none of our runs makes")]
     fn unplanned(store: &Store, like: &Job, digits: &str) -> String {
         let name = format!("{}-{digits:0<12}", like.label());
-        std::fs::create_dir_all(store.root().join(&name)).unwrap();
+        create_dir_all(&store.root().join(&name));
         name
+    }
+
+    #[expect(clippy::disallowed_methods, reason = "a directory that none of our runs makes")]
+    fn create_dir_all(path: &Path) {
+        std::fs::create_dir_all(path).unwrap();
     }
 
     #[test]
