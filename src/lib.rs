@@ -51,6 +51,7 @@ pub mod ledger;
 pub mod lock;
 pub mod matrix;
 pub mod metric;
+pub mod operator;
 pub mod plan;
 pub mod prepare;
 pub mod processes;

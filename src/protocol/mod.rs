@@ -14,6 +14,7 @@ mod fuzz_tests;
 mod iterations;
 mod mistakes;
 mod objects;
+mod operators;
 mod own_metric;
 mod peaks;
 mod rounding;
@@ -38,6 +39,9 @@ pub use form::BadForm;
 pub use iterations::{BadIterations, Iterations};
 pub use mistakes::mistakes;
 pub use objects::{ObjectForm, objects};
+pub use operators::{
+    MOST_OPERATORS, OPERATORS_VARIABLE, OperatorClass, OperatorProfile, OperatorSample, Phase,
+};
 pub use own_metric::OwnMetric;
 pub use peaks::{Clocks, GemmSample, Layout, LeftOut, MeasuredPeaks, Operands, StreamSample};
 pub use rounding::ROUNDING_VARIABLES;
@@ -163,6 +167,10 @@ pub struct WireMeasurement {
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     #[schemars(schema_with = "words::metrics")]
     pub metrics: BTreeMap<String, OwnMetric>,
+    /// Where the time of a few profiled iterations went. They lie outside the window.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<OperatorProfile>")]
+    pub ops: Option<Shared<OperatorProfile>>,
     /// Optional parts.
     #[serde(default)]
     #[schemars(with = "Details")]
@@ -353,6 +361,8 @@ pub struct Measurement {
     pub unit: Option<SampleUnit>,
     /// Numbers of its own, by name.
     pub metrics: BTreeMap<String, OwnMetric>,
+    /// Where the time of a few profiled iterations went, outside the window.
+    pub ops: Option<Shared<OperatorProfile>>,
     /// Everything else that it reported.
     pub details: Shared<Details>,
 }
@@ -442,17 +452,20 @@ impl TryFrom<WireMeasurement> for Measurement {
         {
             return impossible(format!("{samples} samples are not {iters} iterations of {batch}"));
         }
-        let WireMeasurement { unit, metrics, details, .. } = wire;
+        let WireMeasurement { unit, metrics, ops, details, .. } = wire;
         if let Some(wrong) = wrong_metrics(&metrics) {
             return impossible(wrong);
         }
-        Ok(Measurement { samples, elapsed_s, synchronized, effective, unit, metrics, details })
+        if let Some(wrong) = ops.as_ref().and_then(|ops| ops.impossible()) {
+            return impossible(wrong);
+        }
+        Ok(Measurement { samples, elapsed_s, synchronized, effective, unit, metrics, ops, details })
     }
 }
 
 impl From<Measurement> for WireMeasurement {
     fn from(measurement: Measurement) -> Self {
-        let Measurement { samples, elapsed_s, synchronized, effective, unit, metrics, details } = measurement;
+        let Measurement { samples, elapsed_s, synchronized, effective, unit, metrics, ops, details } = measurement;
         WireMeasurement {
             schema: MEASUREMENT_SCHEMA,
             failure: None,
@@ -462,6 +475,7 @@ impl From<Measurement> for WireMeasurement {
             effective: Some(effective),
             unit,
             metrics,
+            ops,
             details,
         }
     }
@@ -479,6 +493,7 @@ impl WireMeasurement {
             effective: None,
             unit: None,
             metrics: BTreeMap::new(),
+            ops: None,
             details: Shared::default(),
         }
     }
