@@ -54,6 +54,7 @@ pub(crate) fn measurement(key: &Key, samples_per_s: f64) -> Measurement {
         .into(),
         unit: None,
         metrics: Default::default(),
+        ops: None,
         details: Details {
             data_wait_s: Some(0.0),
             device_name: Some(CPU.to_owned()),

@@ -220,6 +220,7 @@ mod tests {
             effective: serde_json::from_str(&effective).unwrap(),
             unit: None,
             metrics: Default::default(),
+            ops: None,
             details: Details {
                 device_name: Some("H200".into()),
                 device_uuid: Some(UUID.into()),

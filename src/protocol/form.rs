@@ -66,16 +66,19 @@ pub(super) fn read<T: DeserializeOwned>(text: &str) -> Result<T, BadForm> {
 /// The first list of `text` in the place of an object. serde would take its values for the fields, in their order.
 fn list_for_object(text: &str) -> Option<BadForm> {
     let whole: Value = serde_json::from_str(text).ok()?;
-    let parts = ["failure", "effective", "details"].map(|name| (name.to_owned(), &whole[name]));
+    let parts = ["failure", "effective", "ops", "details"].map(|name| (name.to_owned(), &whole[name]));
     let ranks = whole["details"]["ranks"].as_array().into_iter().flatten().enumerate();
     let ranks = ranks.map(|(index, rank)| (format!("details.ranks[{index}]"), rank));
     let metrics = whole["metrics"].as_object().into_iter().flatten();
     let metrics = metrics.map(|(name, metric)| (format!("metrics.{}", clean_text(name)), metric));
+    let operators = whole["ops"]["operators"].as_array().into_iter().flatten().enumerate();
+    let operators = operators.map(|(index, operator)| (format!("ops.operators[{index}]"), operator));
     let (field, list) = [(String::new(), &whole)]
         .into_iter()
         .chain(parts)
         .chain(ranks)
         .chain(metrics)
+        .chain(operators)
         .find(|(_, value)| value.is_array())?;
     Some(BadForm::WrongType {
         field: named(&field),
@@ -320,7 +323,18 @@ mod tests {
         ] {
             assert_eq!(with(list), format!("measurement.json: {told}: expected an object"));
         }
-        let told = Report::parse("[1, null, 4, 1.0, true, null, null, {}, {}]")
+        for (ops, told) in [
+            ("[\"kineto\", 3, 0.5, null, []]", "`ops` is [\"kineto\",3,0.5,null,[]]"),
+            (
+                r#"{ "source": "x", "iterations": 1, "elapsed_s": 1, "operators": [["aten::mm", null, null, [], [], [], 1, 0.5]] }"#,
+                "`ops.operators[0]` is [\"aten::mm\",null,null,[],[],[],1,0.5]",
+            ),
+        ] {
+            let text = WHOLE.replace("\"details\": {", &format!("\"ops\": {ops}, \"details\": {{"));
+            let error = Report::parse(&text).expect_err(&text).to_string();
+            assert_eq!(error, format!("measurement.json: {told}: expected an object"));
+        }
+        let told = Report::parse("[1, null, 4, 1.0, true, null, null, {}, null, {}]")
             .expect_err("it is a list")
             .to_string();
         assert!(told.ends_with("expected an object"), "{told}");

@@ -50,6 +50,10 @@ fn missing(file: &Map<String, Value>) -> Vec<BadForm> {
 fn malformed(file: &Map<String, Value>) -> Vec<BadForm> {
     let sound = json!({
         "schema": 1, "effective": { "device": "cpu", "precision": "fp32", "batch": 1 }, "details": {},
+        "ops": {
+            "source": "x", "iterations": 1, "elapsed_s": 1,
+            "operators": [{ "name": "x", "calls": 1, "host_s": 1 }],
+        },
     });
     let mut found = Vec::new();
     let mut try_alone = |place: &str, name: &str, value: &Value| {
@@ -59,7 +63,7 @@ fn malformed(file: &Map<String, Value>) -> Vec<BadForm> {
     };
     for (name, value) in file.iter().filter(|(_, value)| !value.is_null()) {
         match (name.as_str(), value) {
-            ("effective" | "details", Value::Object(fields)) => {
+            ("effective" | "details" | "ops", Value::Object(fields)) => {
                 let fields = fields.iter().filter(|(_, value)| !value.is_null());
                 fields.for_each(|(field, value)| try_alone(&format!("/{name}"), field, value));
             }
@@ -119,6 +123,33 @@ mod tests {
         assert_eq!(told(&text("8").replace("\"schema\": 1", "\"schema\": 3")), ["has schema 3: expected 1"]);
         assert!(told(&text("NaN"))[0].contains("`samples` is NaN"), "{:?}", told(&text("NaN")));
         assert_eq!(told("[]"), ["the file is []: expected an object"]);
+    }
+
+    #[test]
+    fn the_mistakes_of_a_profile_are_named_as_those_of_other_objects() {
+        let text = |ops: &str| {
+            format!(
+                r#"{{ "schema": 1, "samples": 8, "elapsed_s": 1, "synchronized": true, "ops": {ops},
+                     "effective": {{ "device": "cpu", "precision": "fp32", "batch": 4 }} }}"#
+            )
+        };
+        let operator = r#"{ "name": "aten::mm", "calls": 3, "host_s": 0.5 }"#;
+        let sound =
+            format!(r#"{{ "source": "x", "iterations": 3, "elapsed_s": 1, "operators": [{operator}] }}"#);
+        assert_eq!(told(&text(&sound)), [""; 0]);
+        let found =
+            told(&text(r#"{ "iterations": "3", "elapsed_s": [1], "operators": [{ "name": "mm" }] }"#));
+        assert_eq!(
+            found,
+            [
+                "has no `ops.source`",
+                "`ops.elapsed_s` is [1]: expected a number",
+                "`ops.iterations` is \"3\": expected a whole number up to 4294967295",
+                "has no `ops.operators[0].calls`",
+            ]
+        );
+        let impossible = told(&text(&sound.replace("0.5", "-0.5")));
+        assert_eq!(impossible, ["ops.operators[0].host_s is -0.5: expected a number from 0"]);
     }
 
     #[test]

@@ -40,7 +40,8 @@ pub use iterations::{BadIterations, Iterations};
 pub use mistakes::mistakes;
 pub use objects::{ObjectForm, objects};
 pub use operators::{
-    MOST_OPERATORS, OPERATORS_VARIABLE, OperatorClass, OperatorProfile, OperatorSample, Phase,
+    MOST_OPERATORS, OPERATORS_VARIABLE, OperatorClass, OperatorProfile, OperatorSample, PROFILES_OPERATORS,
+    Phase,
 };
 pub use own_metric::OwnMetric;
 pub use peaks::{Clocks, GemmSample, Layout, LeftOut, MeasuredPeaks, Operands, StreamSample};
@@ -296,6 +297,10 @@ pub struct Details {
     /// them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub repeated: Option<Vec<String>>,
+    /// What the worker can profile if it is asked to: `ops`. A worker without it is not asked, unless the matrix
+    /// declares it.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub profiles: Vec<String>,
     /// What each process measured, if several trained together. Empty if it was one.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub ranks: Vec<Rank>,
@@ -465,7 +470,8 @@ impl TryFrom<WireMeasurement> for Measurement {
 
 impl From<Measurement> for WireMeasurement {
     fn from(measurement: Measurement) -> Self {
-        let Measurement { samples, elapsed_s, synchronized, effective, unit, metrics, ops, details } = measurement;
+        let Measurement { samples, elapsed_s, synchronized, effective, unit, metrics, ops, details } =
+            measurement;
         WireMeasurement {
             schema: MEASUREMENT_SCHEMA,
             failure: None,

@@ -84,6 +84,9 @@ mod tests {
         assert!(!of("details").is_open && !of("details").is_each);
         assert!(of("details").former.iter().eq(["startup_s"]) && !of("details").fields.contains("startup_s"));
         assert!(of("details.ranks").is_each && of("details.ranks").required.iter().eq(["rank"]));
+        assert!(!of("ops").is_each && of("ops.operators").is_each);
+        assert!(of("ops").required.iter().eq(["elapsed_s", "iterations", "operators", "source"]));
+        assert!(of("ops.operators").required.iter().eq(["calls", "host_s", "name"]));
         assert!(of("failure").required.iter().eq(["kind", "message"]));
     }
 }

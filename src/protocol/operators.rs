@@ -1,7 +1,7 @@
 //! `ops` in `measurement.json`: where the time of a few profiled iterations went, operator by operator.
 //!
-//! A worker reports names, shapes, calls and seconds. It does not judge them: FLOPs and bytes follow from the shapes, in
-//! `operator`, and what limits an operator follows from the peaks of the device, in `analysis::operators`.
+//! A worker reports names, shapes, calls and seconds. It does not judge them: FLOPs and bytes follow from the shapes,
+//! in `operator`, and what limits an operator follows from the peaks of the device, in `analysis::operators`.
 //!
 //! ```json
 //! "ops": { "source": "torch.profiler", "iterations": 3, "elapsed_s": 0.61,
@@ -19,27 +19,36 @@ use serde_json::Value;
 /// `ops` alone.
 pub const OPERATORS_VARIABLE: &str = "ORCHESTRATE_OPERATORS";
 
+/// The word under `details.profiles` of a worker that can profile operators.
+pub const PROFILES_OPERATORS: &str = "ops";
+
 /// The most operators in a profile. A worker that has more reports those that took longest, and the seconds of all
 /// others in [`OperatorProfile::rest_s`].
 pub const MOST_OPERATORS: usize = 2000;
 
-/// Where the time of profiled iterations went. They lie outside the window, and the device is synchronised at both ends.
+/// Where the time of profiled iterations went. They lie outside the window, and the device is synchronised at both
+/// ends.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct OperatorProfile {
     /// What recorded it: `kineto`, `torch.profiler`, `jax.profiler`, `layers`, or another word.
     pub source: String,
     /// Profiled iterations.
+    #[schemars(range(min = 1))]
     pub iterations: u32,
     /// Seconds of all profiled iterations together.
+    #[schemars(extend("exclusiveMinimum" = 0))]
     pub elapsed_s: f64,
     /// Seconds in which an accelerator had at least one kernel or copy at work, on any of its streams. Absent on a
     /// processor.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 0.0))]
     pub device_busy_s: Option<f64>,
     /// Operators with the same name, phase, shapes and types, added up over the profiled iterations.
+    #[schemars(length(min = 1, max = MOST_OPERATORS))]
     pub operators: Vec<OperatorSample>,
     /// Seconds of the operators that are not listed.
     #[serde(default, skip_serializing_if = "is_zero")]
+    #[schemars(range(min = 0.0))]
     pub rest_s: f64,
     /// What the reader has to know about this profile, one sentence each.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -50,6 +59,7 @@ pub struct OperatorProfile {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct OperatorSample {
     /// The framework's name: `aten::mm`, `aten::convolution_backward`; or a name of the worker's own.
+    #[schemars(length(min = 1))]
     pub name: String,
     /// The part of an iteration.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -68,20 +78,25 @@ pub struct OperatorSample {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub arguments: Vec<Value>,
     /// Calls.
+    #[schemars(range(min = 1))]
     pub calls: u64,
-    /// Seconds on the host, without those of the operators that it called.
+    /// Self time: seconds on the host, without those of the operators that it called.
+    #[schemars(range(min = 0.0))]
     pub host_s: f64,
     /// Seconds of the kernels and copies that it started on an accelerator. Absent on a processor.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 0.0))]
     pub device_s: Option<f64>,
     /// Kernels and copies that it started on an accelerator.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kernels: Option<u64>,
     /// Floating-point operations of all calls, if the worker counts them. They win over those that follow from shapes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 0.0))]
     pub flops: Option<f64>,
     /// The least bytes that all calls have to read and write, if the worker counts them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 0.0))]
     pub bytes: Option<f64>,
 }
 
@@ -208,7 +223,8 @@ impl OperatorProfile {
                 self.operators.len()
             ));
         }
-        if let Some(busy) = self.device_busy_s.filter(|busy| !is_time(*busy) || *busy > 1.01 * self.elapsed_s) {
+        if let Some(busy) = self.device_busy_s.filter(|busy| !is_time(*busy) || *busy > 1.01 * self.elapsed_s)
+        {
             return Some(format!("ops.device_busy_s is {busy}: expected 0 to elapsed_s, {}", self.elapsed_s));
         }
         if !is_time(self.rest_s) {

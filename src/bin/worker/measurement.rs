@@ -140,6 +140,7 @@ impl Observed {
             effective: Some(self.effective(settings).into()),
             unit: Some(SampleUnit::IMAGES),
             metrics: Default::default(),
+            ops: None,
             details: Details { repeated: Some(repeated), ..self.details() }.into(),
         }
     }

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use super::parts::{Config, ReadParts, WrittenParts};
 use super::stamps::Stamps;
 use crate::job::{JobId, Key};
-use crate::protocol::{Measurement, OwnMetric, SampleUnit};
+use crate::protocol::{Measurement, OperatorProfile, OwnMetric, SampleUnit};
 use crate::record::{
     CloudSource, Counters, Evidence, FileDigest, LockReach, Observed, Outcome, ProcessStats, Provenance,
     Record, SlurmFacts,
@@ -64,6 +64,8 @@ struct MeasurementEntry {
     unit: Option<SampleUnit>,
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     metrics: BTreeMap<String, OwnMetric>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    ops: Option<Shared<OperatorProfile>>,
     details: u32,
 }
 
@@ -186,7 +188,8 @@ impl MeasurementEntry {
         parts: &mut WrittenParts,
         out: &mut impl Write,
     ) -> io::Result<MeasurementEntry> {
-        let Measurement { samples, elapsed_s, synchronized, effective, unit, metrics, details } = measurement;
+        let Measurement { samples, elapsed_s, synchronized, effective, unit, metrics, ops, details } =
+            measurement;
         Ok(MeasurementEntry {
             samples: *samples,
             elapsed_s: *elapsed_s,
@@ -194,6 +197,7 @@ impl MeasurementEntry {
             effective: parts.effective.number(effective, out)?,
             unit: unit.clone(),
             metrics: metrics.clone(),
+            ops: ops.clone(),
             details: parts.details.number(details, out)?,
         })
     }
@@ -206,6 +210,7 @@ impl MeasurementEntry {
             effective: parts.effective.get(self.effective)?,
             unit: self.unit,
             metrics: self.metrics,
+            ops: self.ops,
             details: parts.details.get(self.details)?,
         })
     }
