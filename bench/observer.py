@@ -47,6 +47,7 @@ envs:
   here: {{ device: {device} }}
 order: sequential
 limits: {{ retries: 0 }}
+profile: {{ ops: false }}
 """
 
 

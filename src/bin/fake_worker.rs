@@ -8,6 +8,8 @@
 //! `DIR/executions`, and two that overlap in time leave `DIR/overlap`. With `--release`, it goes on only once that file
 //! exists, so that a test decides how long it runs. `--elapsed S` is the length of the window that it reports.
 //!
+//! If `ORCHESTRATE_OPERATORS` asks for them, every measurement has `ops`, but for those of `profiles-nothing`.
+//!
 //! `ranks` is a launcher as `torchrun` is: two ranks in sessions of their own do the work, with all files closed but
 //! their outputs. Those of `bare-ranks` close these too. They are told apart by `--rank R`, and the first one measures.
 #![expect(clippy::disallowed_methods, reason = "a worker is a program of its own; this one may do anything")]
@@ -25,7 +27,9 @@ use nix::libc;
 use nix::sys::signal::{SigHandler, Signal, raise, signal};
 use nix::sys::stat::Mode;
 use nix::unistd::mkfifo;
-use orchestrate::protocol::{ITERATIONS_HEADER, MEASUREMENT_VARIABLE, Progress, WorkerExit};
+use orchestrate::protocol::{
+    ITERATIONS_HEADER, MEASUREMENT_VARIABLE, OPERATORS_VARIABLE, Progress, WorkerExit,
+};
 
 /// Longer than any test waits, short enough to leave nothing behind for long.
 const BOUND: Duration = Duration::from_secs(120);
@@ -65,6 +69,11 @@ fn behave(flags: &Flags) -> i32 {
         "unsynchronised" => flags.measure(&[("\"synchronized\":true", "\"synchronized\":false")]),
         "mismatch" => flags.measure(&[("\"precision\":\"fp32\"", "\"precision\":\"tf32\"")]),
         "wrong-samples" => flags.measure(&[("\"iters\":2", "\"iters\":3")]),
+        "profiles" | "profiles-nothing" => {
+            flags.measure(&[("}}", "},\"details\":{\"profiles\":[\"ops\"]}}")])
+        }
+        "half-ops" => flags.write(flags.measurement().rsplit_once("\"calls\"").unwrap_or_default().0),
+        "impossible-ops" => flags.measure(&[("\"calls\":3", "\"calls\":0")]),
         "exit3" => {
             eprintln!("first line\nRuntimeError: it went wrong\n");
             3
@@ -290,15 +299,33 @@ impl Flags {
         let word = |name: &str, otherwise: &str| self.get(name).unwrap_or(otherwise).to_owned();
         format!(
             concat!(
-                r#"{{"schema":1,"samples":{},"elapsed_s":{},"synchronized":true,"#,
+                r#"{{"schema":1,"samples":{},"elapsed_s":{},"synchronized":true,{}"#,
                 r#""effective":{{"device":"{}","precision":"{}","batch":{},"behave":"{}","iters":2}}}}"#
             ),
             2 * self.batch(),
             word("elapsed", "0.5"),
+            self.operators(),
             word("device", "cpu"),
             word("precision", "fp32"),
             self.batch(),
             word("behave", "ok"),
+        )
+    }
+
+    /// `ops` as a member of the measurement, if it is asked for.
+    fn operators(&self) -> String {
+        let asked =
+            std::env::var(OPERATORS_VARIABLE).ok().filter(|_| self.get("behave") != Some("profiles-nothing"));
+        let Some(iterations) = asked else { return String::new() };
+        format!(
+            concat!(
+                r#""ops":{{"source":"fake","iterations":{},"elapsed_s":0.3,"operators":["#,
+                r#"{{"name":"aten::mm","phase":"forward","shapes":[[64,512],[512,10],null],"#,
+                r#""types":["float32","float32",null],"calls":3,"host_s":0.2}},"#,
+                r#"{{"name":"aten::relu","phase":"forward","shapes":[[64,512]],"types":["float32"],"#,
+                r#""calls":3,"host_s":0.05}}],"rest_s":0.01}},"#
+            ),
+            iterations
         )
     }
 

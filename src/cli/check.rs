@@ -91,10 +91,11 @@ fn summary(file: &str, matrix: &Matrix) -> Checked {
     };
     let mut envs: Vec<CheckedEnv> = matrix.envs.iter().map(empty).collect();
     for config in matrix.configs() {
-        for env in envs.iter_mut().filter(|env| config.key.env == *env.name) {
-            env.configs += 1;
-            env.jobs += config.repeats.max as usize;
-            env.jobs_at_least += config.repeats.min as usize;
+        for (env, counts) in matrix.envs.iter().zip(&mut envs).filter(|(env, _)| config.key.env == env.name) {
+            let profiled = env.profiled_jobs();
+            counts.configs += 1;
+            counts.jobs += config.repeats.max as usize + profiled;
+            counts.jobs_at_least += config.repeats.min as usize + profiled;
         }
     }
     Checked {
@@ -149,14 +150,29 @@ fn table(checked: &Checked) -> String {
 mod tests {
     use super::*;
 
+    /// What is printed about a matrix of two configs with `more` keys.
+    fn text(repeats: &str, more: &str) -> String {
+        let yaml = format!(
+            "name: m\nmodels: [resnet18]\nbatches: [4, 8]\nrepeats: {repeats}\nenvs: {{ e: {{ device: cpu }} }}\n{more}\n"
+        );
+        table(&summary("m.yaml", &crate::matrix::check(&yaml).unwrap()))
+    }
+
+    #[test]
+    fn profiled_jobs_are_counted_unless_results_decide_whether_there_are_any() {
+        for (more, jobs) in [
+            ("", " 8 jobs\n"),
+            ("profile: { perf: {} }", " 10 jobs\n"),
+            ("worker: { command: [x] }", " 6 jobs\n"),
+            ("worker: { command: [x] }\nprofile: { ops: {} }", " 8 jobs\n"),
+        ] {
+            assert!(text("3", more).ends_with(jobs), "{more}: {}", text("3", more));
+        }
+    }
+
     #[test]
     fn where_results_decide_the_jobs_are_a_range() {
-        let text = |repeats: &str| {
-            let yaml = format!(
-                "name: m\nmodels: [resnet18]\nbatches: [4, 8]\nrepeats: {repeats}\nenvs: {{ e: {{ device: cpu }} }}\n"
-            );
-            table(&summary("m.yaml", &crate::matrix::check(&yaml).unwrap()))
-        };
+        let text = |repeats: &str| text(repeats, "profile: { ops: false }");
         let range = text("{ min: 8, max: 20, until: 2% }");
         assert!(range.starts_with("m.yaml is valid: 1 env, 2 configs, 16 to 40 jobs\n"), "{range}");
         assert!(range.ends_with("40 jobs at most\n"), "{range}");

@@ -20,7 +20,7 @@ use clap_complete::{CompleteEnv, Shell};
 
 use super::load::load_matrix_plan;
 use crate::architecture::NETWORKS;
-use crate::job::{PARAMETERS, Precision};
+use crate::job::{Job, PARAMETERS, Precision};
 use crate::plan::Plan;
 use crate::store::Store;
 
@@ -210,7 +210,7 @@ impl Line {
         let begun = dirs.into_iter().filter_map(|dir| label(dir.name()));
         let planned = self
             .saved(self.plan_names())
-            .flat_map(|plan| plan.jobs().map(|job| job.label()).collect::<Vec<_>>());
+            .flat_map(|plan| plan.certain_jobs().map(Job::label).collect::<Vec<_>>());
         begun.chain(planned).collect()
     }
 }
@@ -237,7 +237,7 @@ mod tests {
     use crate::cli::Cli;
 
     const MATRIX: &str = "name: two\nmodels: [vgg16, vgg11]\nbatches: [4]\nrepeats: 1\nparams: { iters: 7 }\n\
-                          envs: { fast: { device: cpu }, far: { device: cpu, models: [alexnet] } }\n";
+                          profile: { ops: false }\nenvs: { fast: { device: cpu }, far: { device: cpu, models: [alexnet] } }\n";
 
     /// A directory with a matrix, and a store with a saved plan and the directory of a job.
     fn project() -> tempfile::TempDir {

@@ -9,7 +9,7 @@ use super::Global;
 use super::global::store_flag;
 use super::load::{LoadMatrixError, MatrixText};
 use super::output::{hint, warn};
-use crate::job::{Key, Kind, Name};
+use crate::job::{Kind, Name};
 use crate::matrix::Matrix;
 use crate::plan::{Drift, Plan, Renamed, drift, expand, quote};
 use crate::text::jobs_text;
@@ -70,7 +70,7 @@ pub(super) fn file_drift(saved: &Plan, file: &Path) -> Option<FileDrift> {
         Err(LoadMatrixError::Invalid(_)) => How::Mistakes,
         Ok((_, facts)) if facts.name != saved.matrix.name => How::OtherName { name: facts.name },
         Ok((matrix, facts)) => {
-            let declared = expand(&with_profilers(matrix, saved.keys()), facts);
+            let declared = expand(&with_profilers(matrix, saved), facts);
             drift(saved, &declared)?.into()
         }
     };
@@ -86,9 +86,14 @@ pub(super) fn warn_of_drift(saved: &Plan, so: &str, global: &Global) {
     }
 }
 
-/// `matrix` with the profilers of the saved `jobs`, since `--profile` can have added them.
-fn with_profilers<'a>(matrix: Matrix, jobs: impl Iterator<Item = &'a Key>) -> Matrix {
-    let kinds: BTreeSet<Kind> = jobs.map(|key| key.kind).filter(|kind| *kind != Kind::Timing).collect();
+/// `matrix` with the profilers of the `saved` plan, since `--profile` can have added them.
+fn with_profilers(matrix: Matrix, saved: &Plan) -> Matrix {
+    let mut kinds: BTreeSet<Kind> = saved.keys().map(|key| key.kind).collect();
+    kinds.remove(&Kind::Timing);
+    // The flag declares the profiles of operators in every env, and leaves none to be decided by results.
+    if saved.envs.values().any(|env| env.ops_if_reported) {
+        kinds.remove(&Kind::Ops);
+    }
     kinds.into_iter().fold(matrix, |matrix, kind| matrix.clone().with_profiler(kind).unwrap_or(matrix))
 }
 

@@ -93,7 +93,7 @@ pub(super) fn run(args: HostsArgs, global: &Global) -> Result<Exit, Failure> {
 /// A submission of all jobs of each env that runs on a host.
 fn of_hosts(plan: &Plan) -> Vec<Submission> {
     let of_host = |job: &crate::job::Job| matches!(plan.env(job.key()).executor, Executor::Ssh(_));
-    let jobs = plan.jobs().filter(of_host);
+    let jobs = plan.certain_jobs().filter(|job| of_host(job)).cloned();
     let all: Vec<Decided> =
         jobs.map(|job| Decided { job, decision: Decision::Run(NotDone::NeverRan) }).collect();
     // Nothing of it is kept.

@@ -197,6 +197,8 @@ enum ProfilerWord {
     Ncu,
     /// `perf stat`
     Perf,
+    /// The worker itself, for the time of each operator
+    Ops,
 }
 
 impl ProfilerWord {
@@ -204,6 +206,7 @@ impl ProfilerWord {
         match self {
             ProfilerWord::Ncu => Kind::Ncu,
             ProfilerWord::Perf => Kind::Perf,
+            ProfilerWord::Ops => Kind::Ops,
         }
     }
 }
@@ -235,7 +238,7 @@ mod tests {
         )
         .unwrap();
         let plan = load_matrix_plan(&path).unwrap();
-        assert_eq!((plan.jobs.len(), plan.matrix.name.as_str()), (2, "a"));
+        assert_eq!((plan.jobs.len(), plan.matrix.name.as_str()), (4, "a"));
         assert_eq!(plan.matrix.path, path.display().to_string());
         // As `sha256sum` prints for the same bytes.
         assert_eq!(plan.matrix.sha256, "cdf7e46c1e883389151d8dbc2b9b3059e17d6debc42553969ec279b1ba6ace82");

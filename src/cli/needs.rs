@@ -10,10 +10,7 @@ use crate::plan::{Inventory, Judge, Needs, Plan, Worth};
 
 /// What the configs of `plan` still need, by what `inventory` holds.
 pub(super) fn needs(plan: &Plan, inventory: &Inventory) -> Needs {
-    if plan.rules.is_empty() {
-        return Needs::default();
-    }
-    Needs::of(plan, inventory, &ByMarks.judge(plan, inventory))
+    Needs::judged(plan, inventory, &ByMarks)
 }
 
 /// Tells by the marks and the circumstances of runs what they are worth.

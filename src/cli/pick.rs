@@ -286,8 +286,11 @@ fn known_jobs(store: &Store) -> Result<BTreeMap<String, Found>, Failure> {
         // An unreadable plan is ignored here; `status` reports it.
         let Ok(plan) = store.load_plan(&name) else { continue };
         for job in plan.jobs() {
-            let dir = store.job_dir(&job);
-            known.insert(job.dir_name(), Found { dir, job: Some(job) });
+            let name = job.dir_name();
+            if plan.is_certain(&job) || known.contains_key(&name) {
+                let dir = store.job_dir(&job);
+                known.insert(name, Found { dir, job: Some(job) });
+            }
         }
     }
     Ok(known)

@@ -57,7 +57,7 @@ pub(super) fn run(args: PlanArgs, global: &Global) -> Result<Exit, Failure> {
     let mut here = Here::probe();
     let mut decided = here.decide(&plan, &inventory);
     let host = here.host;
-    decided.retain(|decided| selection.contains(decided.job.key()));
+    decided.retain(|decided| selection.contains(decided.job.key()) && decided.is_listed());
     let view = PlanView::of(&plan, &inventory, &decided);
     if args.json {
         print_json(&view)?;

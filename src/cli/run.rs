@@ -275,8 +275,10 @@ impl Execution<'_> {
             let dir = self.store.job_dir(job).attempt(1);
             let invocation = site.invocation(job, self.plan, &dir, None).map_err(site_failure)?;
             let under = match job.key().kind {
-                Kind::Timing => String::new(),
-                kind => format!(", under {kind}, whose arguments depend on the counters of this host"),
+                Kind::Timing | Kind::Ops => String::new(),
+                kind @ (Kind::Ncu | Kind::Perf) => {
+                    format!(", under {kind}, whose arguments depend on the counters of this host")
+                }
             };
             let directory = site.directory.display().to_string();
             let line = invocation.command_line(&directory, &dir.path().display().to_string());

@@ -119,7 +119,8 @@ impl SelectArgs {
         if plan.keys().any(|key| selection.contains(key)) {
             return Ok(selection);
         }
-        let error = SelectError::Nothing { matrix: plan.matrix.name.to_string(), jobs: plan.jobs.len() };
+        let error =
+            SelectError::Nothing { matrix: plan.matrix.name.to_string(), jobs: plan.certain_jobs().count() };
         Err(error.failure(Some(format!("`orchestrate plan {}` lists its jobs", quote(&plan.matrix.path)))))
     }
 }
@@ -284,7 +285,7 @@ mod tests {
             (&["A1"][..], &[][..], &[][..], Exit::NothingSelected, "has no env `A1`: expected `a` or `b`"),
             (&[], &["vgg6"], &[], Exit::NothingSelected, "hint: did you mean `vgg16`?"),
             (&[], &[], &["model=vgg61"], Exit::NothingSelected, "hint: did you mean `vgg16`?"),
-            (&[], &[], &["batch>=99"], Exit::NothingSelected, "none of the 36 jobs"),
+            (&[], &[], &["batch>=99"], Exit::NothingSelected, "none of the 54 jobs"),
             (&["b"], &[], &["channels_last=true"], Exit::NothingSelected, "orchestrate plan m.yaml"),
             (&[], &[], &["bacth>=99"], Exit::Usage, "hint: did you mean `batch`?"),
             (&[], &[], &["color=red"], Exit::Usage, "hint: expected `env`, `model`,"),

@@ -251,7 +251,7 @@ mod tests {
             ),
             (
                 "plan a.yaml --profile ncux",
-                "`ncux` is not a value of `--profile`: expected `ncu` or `perf`",
+                "`ncux` is not a value of `--profile`: expected `ncu`, `perf` or `ops`",
                 "did you mean `ncu`?",
             ),
             (

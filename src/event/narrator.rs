@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::{Event, Summary, Waiting, WorkerFate};
 use crate::job::{Job, JobId, Kind, State, varying_parameters};
-use crate::plan::{Decided, Decision, Estimator, Forecast, TimeLeft};
+use crate::plan::{Decided, Decision, Estimator, Forecast, TimeLeft, is_listed};
 use crate::protocol::Progress;
 use crate::record::Record;
 use crate::text::{duration_text, jobs_text, rate_text};
@@ -113,6 +113,10 @@ impl Narrator {
                 self.open(job);
                 None
             }
+            Event::Left { job, decision } if !is_listed(job, decision.state()) => {
+                self.close(job);
+                None
+            }
             Event::Left { job, decision: Decision::NotNeeded { why } } => news(self.not_needed(job, why)?),
             Event::Left { job, decision } => news(self.left(job, decision)),
             Event::GivenUp { job, why, remedy } => Some(self.given_up(job, why, remedy)),
@@ -140,8 +144,8 @@ impl Narrator {
             self.open(job);
         }
         self.varying = varying_parameters(jobs.iter().map(|decided| decided.job.key()));
-        let mut text = format!("{}: {} to run", jobs_text(jobs.len()), self.to_run);
         let found = Summary::of(jobs);
+        let mut text = format!("{}: {} to run", jobs_text(found.jobs()), self.to_run);
         let if_needed = found.tally.of(State::IfNeeded);
         if if_needed > 0 {
             text += &format!(", up to {if_needed} more if needed");

@@ -22,7 +22,7 @@ impl Summary {
     /// The state of the jobs when a run of `decided` begins.
     pub fn of(decided: &[Decided]) -> Summary {
         let mut summary = Summary::default();
-        for Decided { decision, .. } in decided {
+        for Decided { decision, .. } in decided.iter().filter(|decided| decided.is_listed()) {
             summary.add(decision.state(), *decision == Decision::Skip);
         }
         summary

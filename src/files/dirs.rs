@@ -140,10 +140,11 @@ impl AttemptDir {
         self.path.join("telemetry.csv")
     }
 
-    /// The file for the profiler's table and messages in a job of `kind`; `None` for a timing job.
+    /// The file for the profiler's table and messages in a job of `kind`; `None` for a job without a program around its
+    /// worker.
     pub fn profile(&self, kind: Kind) -> Option<PathBuf> {
         match kind {
-            Kind::Timing => None,
+            Kind::Timing | Kind::Ops => None,
             Kind::Ncu | Kind::Perf => Some(self.path.join(format!("{kind}.csv"))),
         }
     }

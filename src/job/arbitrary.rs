@@ -5,8 +5,8 @@ use proptest::prelude::*;
 use proptest::sample::select;
 
 use super::{
-    DataSource, Device, Finite, KEY_SCHEMA, Key, Kind, ModelName, Name, PARAMETERS, ParamValue, Parameter,
-    ParameterType, Params, Precision, Profile, WorkerTemplate, parameter,
+    DataSource, Device, Finite, KEY_SCHEMA, Key, Kind, ModelName, Name, OPS_ITERS, PARAMETERS, ParamValue,
+    Parameter, ParameterType, Params, Precision, Profile, WorkerTemplate, parameter,
 };
 
 /// Words that a reader could misread, or that a printer must escape.
@@ -174,6 +174,11 @@ fn command_word() -> impl Strategy<Value = String> {
     vec(prop_oneof![8 => letter, 1 => control], 0..8).prop_map(|letters| letters.into_iter().collect())
 }
 
+/// Iterations of a job of the kind `ops`, other than the default.
+fn ops_iters() -> impl Strategy<Value = Option<u32>> {
+    proptest::option::of((1..=1_000_000_u32).prop_map(|iters| if iters == OPS_ITERS { 4 } else { iters }))
+}
+
 fn profile() -> impl Strategy<Value = Option<(Kind, Profile)>> {
     let iters = || proptest::option::of(2..=1_000_000_u32);
     let counters = |pattern| {
@@ -190,5 +195,6 @@ fn profile() -> impl Strategy<Value = Option<(Kind, Profile)>> {
             .prop_map(move |said| Some((Kind::Ncu, profile(said)))),
         1 => (iters(), counters("[a-z0-9_.:/=][a-z0-9_.:/=-]{0,9}"))
             .prop_map(move |said| Some((Kind::Perf, profile(said)))),
+        1 => ops_iters().prop_map(|iters| Some((Kind::Ops, Profile { iters, ..Profile::default() }))),
     ]
 }

@@ -4,7 +4,9 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::placeholder::has_placeholder;
-use super::{Device, Kind, ModelName, Name, ParamValue, Params, Precision, Profile, parameter, placeholders};
+use super::{
+    Device, Kind, ModelName, Name, OPS_ITERS, ParamValue, Params, Precision, Profile, parameter, placeholders,
+};
 
 /// The version of the key's form.
 ///
@@ -104,7 +106,8 @@ impl Key {
     }
 
     /// The value of the parameter `name` in the worker's call. It differs from [`Key::param`] only in profiled jobs:
-    /// they request other iterations, and for `ncu` a range around them.
+    /// they request other iterations, and for `ncu` a range around them. If an external worker is not told its
+    /// iterations, a job of the kind `ops` does not request any either.
     pub fn asked(&self, name: &str) -> Option<ParamValue> {
         match (self.kind, name) {
             (Kind::Ncu, "iters") => i64::try_from(self.profiled_iters()).ok().map(ParamValue::Int),
@@ -112,14 +115,25 @@ impl Key {
             (Kind::Perf, "iters") => {
                 self.profile.iters.map(|iters| ParamValue::Int(iters.into())).or_else(|| self.param(name))
             }
+            (Kind::Ops, "iters") => self.param(name).map(|iters| self.short_window(iters)),
             _ => self.param(name),
         }
     }
 
-    /// Iterations under `ncu`: the requested ones, or one, rounded up to whole optimizer steps. The work of a step
-    /// belongs to all iterations before it.
-    fn profiled_iters(&self) -> u64 {
-        let asked = u64::from(self.profile.iters.unwrap_or(1));
+    /// The iterations in the window of a job of the kind `ops`, whose timing jobs measure `iters`: no more than it
+    /// profiles. The profile follows the window, so the window only has to show that the worker did what was requested.
+    fn short_window(&self, iters: ParamValue) -> ParamValue {
+        match (iters, i64::try_from(self.profiled_iters())) {
+            (ParamValue::Int(iters), Ok(profiled)) => ParamValue::Int(iters.min(profiled)),
+            (iters, _) => iters,
+        }
+    }
+
+    /// Iterations under `ncu`, or profiled by the worker in a job of the kind `ops`: the requested ones, or else 1 and
+    /// [`OPS_ITERS`], rounded up to whole optimizer steps. The work of a step belongs to all iterations before it.
+    pub fn profiled_iters(&self) -> u64 {
+        let default = if self.kind == Kind::Ops { OPS_ITERS } else { 1 };
+        let asked = u64::from(self.profile.iters.unwrap_or(default));
         let steps = match self.param("grad_accum_steps") {
             Some(ParamValue::Int(steps)) => u64::try_from(steps).unwrap_or(1).max(1),
             _ => 1,
@@ -134,7 +148,7 @@ impl Key {
         let model = self.model.file_word();
         match kind {
             Kind::Timing => format!("{env}_{model}_{precision}_bs{batch}_run{repeat}"),
-            Kind::Ncu | Kind::Perf => format!("{env}_{model}_{precision}_bs{batch}_{kind}"),
+            Kind::Ncu | Kind::Perf | Kind::Ops => format!("{env}_{model}_{precision}_bs{batch}_{kind}"),
         }
     }
 
@@ -266,7 +280,8 @@ mod tests {
         type Change = fn(&mut Key);
         let changes: &[(&str, Change)] = &[
             ("schema", |key| key.schema += 1),
-            ("kind", |key| key.kind = Kind::Perf),
+            ("kind: perf", |key| key.kind = Kind::Perf),
+            ("kind: ops", |key| key.kind = Kind::Ops),
             ("env", |key| key.env = "other".into()),
             ("device", |key| key.device = Device::Cuda(1)),
             ("model", |key| key.model = "vgg16".into()),
@@ -328,6 +343,28 @@ mod tests {
         }
         assert_eq!(ncu.asked("warmup"), key().param("warmup"));
         assert_eq!((key().asked("iters"), key().asked("nvtx")), (key().param("iters"), key().param("nvtx")));
+    }
+
+    #[test]
+    fn a_job_that_profiles_operators_measures_no_more_iterations_than_it_profiles() {
+        let ops = |iters: Option<u32>, params: &[(&str, i64)]| {
+            let mut ops = key().profiled(Kind::Ops, Profile { iters, ..Profile::default() });
+            for (name, value) in params {
+                ops.params.insert((*name).into(), ParamValue::Int(*value));
+            }
+            (ops.profiled_iters(), ops.asked("iters").expect("the shipped worker is told"))
+        };
+        let whole = |value| ParamValue::Int(value);
+        assert_eq!(ops(None, &[]), (3, whole(3)), "100 iterations by default");
+        assert_eq!(ops(Some(8), &[]), (8, whole(8)));
+        assert_eq!(ops(None, &[("iters", 2)]), (3, whole(2)), "a timing job has no more");
+        assert_eq!(ops(None, &[("grad_accum_steps", 4)]), (4, whole(4)), "whole optimizer steps");
+        assert_eq!(ops(Some(5), &[("grad_accum_steps", 4)]), (8, whole(8)));
+        let external = Key { worker: WorkerTemplate::Command(["train".into()].into()), ..key() };
+        let external = external.profiled(Kind::Ops, Profile::default());
+        assert_eq!((external.asked("iters"), external.profiled_iters()), (None, 3));
+        assert_eq!(external.label(), "mac_mps_resnet50_fp32_bs32_ops");
+        assert_eq!(external.timing_config(), Key { worker: external.worker.clone(), ..key() }.config());
     }
 
     #[test]

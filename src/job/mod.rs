@@ -44,7 +44,7 @@ pub use parameter::{
 pub use parameter_type::{ParameterDefault, ParameterType};
 pub use params::Params;
 pub use placeholder::{Part, parts, placeholders};
-pub use profile::Profile;
+pub use profile::{OPS_ITERS, Profile};
 pub use repeats::Repeats;
 pub use state::{State, Tally};
 pub use value::{DataSource, ParamValue};

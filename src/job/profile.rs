@@ -1,14 +1,18 @@
 use serde::{Deserialize, Serialize};
 
+/// The iterations that a job of the kind `ops` profiles by default. The first can still differ from the others, and the
+/// second and third show it.
+pub const OPS_ITERS: u32 = 3;
+
 /// The profiler's settings in a profiled job. A timing job has the default.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Profile {
-    /// Measured iterations. `None` means one for `ncu` and those of the config for `perf`. For `ncu`, they are rounded
-    /// up to whole optimizer steps.
+    /// Iterations under the profiler. `None` means one for `ncu`, those of the config for `perf`, and
+    /// [`OPS_ITERS`] for `ops`. For `ncu` and `ops`, they are rounded up to whole optimizer steps.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub iters: Option<u32>,
-    /// Names of the metrics (`ncu`) or events (`perf`) to count; empty for those of the tables.
+    /// Names of the metrics (`ncu`) or events (`perf`) to count; empty for those of the tables, and for `ops`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub counters: Vec<String>,
 }

@@ -170,15 +170,21 @@ pub enum Kind {
     Ncu,
     /// A run under `perf stat`, for its counters, not its seconds.
     Perf,
+    /// A run whose worker profiles itself after a short window, for the time of each operator.
+    Ops,
 }
 
 impl Kind {
+    /// Every kind, in the order of tables.
+    pub const ALL: [Kind; 4] = [Kind::Timing, Kind::Ncu, Kind::Perf, Kind::Ops];
+
     /// Its word, everywhere.
     pub fn as_str(self) -> &'static str {
         match self {
             Kind::Timing => "timing",
             Kind::Ncu => "ncu",
             Kind::Perf => "perf",
+            Kind::Ops => "ops",
         }
     }
 }
@@ -193,9 +199,11 @@ impl FromStr for Kind {
     type Err = UnknownWord;
 
     fn from_str(word: &str) -> Result<Self, Self::Err> {
-        [Kind::Timing, Kind::Ncu, Kind::Perf].into_iter().find(|kind| kind.as_str() == word).ok_or_else(
-            || UnknownWord { what: "a kind", word: word.to_owned(), expected: "`timing`, `ncu` or `perf`" },
-        )
+        Kind::ALL.into_iter().find(|kind| kind.as_str() == word).ok_or_else(|| UnknownWord {
+            what: "a kind",
+            word: word.to_owned(),
+            expected: "`timing`, `ncu`, `perf` or `ops`",
+        })
     }
 }
 
@@ -221,6 +229,16 @@ serde_as_word!(Device, Precision, Optimizer, Kind);
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_kind_has_one_spelling() {
+        for kind in Kind::ALL {
+            assert_eq!(kind.to_string().parse(), Ok(kind));
+            assert_eq!(serde_json::to_value(kind).unwrap(), kind.as_str());
+        }
+        let error = "op".parse::<Kind>().unwrap_err();
+        assert_eq!(error.to_string(), "`op` is not a kind: expected `timing`, `ncu`, `perf` or `ops`");
+    }
 
     #[test]
     fn an_optimizer_has_one_spelling() {

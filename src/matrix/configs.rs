@@ -42,9 +42,14 @@ impl Env {
         self.axes.iter().try_fold(1, |size: u64, axis| size.checked_mul(axis.points.len().try_into().ok()?))
     }
 
+    /// The profiled jobs of each of its configs, as far as the file decides it.
+    pub fn profiled_jobs(&self) -> usize {
+        self.profiles.len() - usize::from(self.ops_if_reported && self.profiles.contains_key(&Kind::Ops))
+    }
+
     /// The most jobs of the product, as far as 128 bits can count.
     pub(super) fn product_jobs(&self) -> u128 {
-        let per_config = u128::from(self.repeats.max) + self.profiles.len() as u128;
+        let per_config = u128::from(self.repeats.max) + self.profiled_jobs() as u128;
         self.axes.iter().fold(per_config, |jobs, axis| jobs.saturating_mul(axis.points.len() as u128))
     }
 

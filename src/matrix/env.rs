@@ -6,12 +6,13 @@ use super::file::{EnvFile, Overrides, SpannedList, WorkerFile};
 use super::keys::PLACEHOLDERS;
 use super::limits::merge_limits;
 use super::note::{Notes, Span, Spanned};
-use super::profile::{check_own, profiles};
+use super::profile::{check_own, declares, profiles};
 use super::reader::unknown_key;
 use super::{Axis, AxisName, AxisValue, Env};
 use crate::architecture::NETWORKS;
 use crate::job::{
-    DataSource, ModelName, PARAMETERS, ParamValue, Params, Precision, WorkerTemplate, parameter, placeholders,
+    DataSource, Kind, ModelName, PARAMETERS, ParamValue, Params, Precision, WorkerTemplate, parameter,
+    placeholders,
 };
 use crate::text::{did_you_mean, one_of};
 
@@ -63,6 +64,8 @@ pub(super) fn build(file: &EnvFile, base: &Overrides, notes: &mut Notes) -> Opti
         repeats: file.own.repeats.or(base.repeats).unwrap_or_default(),
         limits,
         profiles: profiles(&file.own.profile, &base.profile, file.device?),
+        ops_if_reported: matches!(worker, WorkerFile::Command(_))
+            && !declares(&file.own.profile, &base.profile, Kind::Ops),
     })
 }
 

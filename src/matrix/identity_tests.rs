@@ -50,6 +50,7 @@ fn yaml(key: &Key, style: u8) -> String {
         Kind::Timing => return text,
         Kind::Ncu => "metrics",
         Kind::Perf => "events",
+        Kind::Ops => "",
     };
     let names: Vec<String> = profile.counters.iter().map(|name| quoted(name)).collect();
     let iters = profile.iters.map(|iters| format!("iters: {iters}, ")).unwrap_or_default();
@@ -74,7 +75,9 @@ proptest! {
         let config = matrix.configs().next().expect("a matrix has a config");
         let declared = match key.kind {
             Kind::Timing => Key { repeat: config.repeats.max, ..config.key },
-            Kind::Ncu | Kind::Perf => config.profiled().next().expect("its profiler is declared"),
+            kind @ (Kind::Ncu | Kind::Perf | Kind::Ops) => {
+                config.profiled().find(|key| key.kind == kind).expect("its profiler is declared")
+            }
         };
         prop_assert_eq!(declared.id(), key.id(), "{}", text);
         prop_assert_eq!(declared, key);

@@ -121,6 +121,11 @@ pub(super) const PROFILE: &[KeyDoc] = &[
         "NVIDIA Nsight Compute, which counts operations and bytes per kernel: `{}`, or `false` for an env without it.",
     ),
     key("perf", "`perf stat`, which counts events of the processor: `{}`, or `false` for an env without it."),
+    key(
+        "ops",
+        "The worker itself, which reports the time of each operator: `{}`, or `false` for an env without it. If \
+            absent, it is done wherever the worker can do it.",
+    ),
 ];
 
 /// Keys of `profile: { ncu: … }`.
@@ -134,6 +139,12 @@ pub(super) const PERF: &[KeyDoc] = &[
     key("iters", "Measured iterations under the profiler; those of the timing jobs if absent."),
     key("events", "Names of the events to count; those for the tables if absent."),
 ];
+
+/// Keys of `profile: { ops: … }`.
+pub(super) const OPS: &[KeyDoc] = &[key(
+    "iters",
+    "Iterations to profile after the window, rounded up to whole optimizer steps; 3 if absent.",
+)];
 
 /// Keys of `worker`.
 pub(super) const WORKER: &[KeyDoc] = &[
@@ -232,6 +243,9 @@ pub(super) const DEVICE_VARIABLES: [&str; 2] = ["CUDA_VISIBLE_DEVICES", "CUDA_DE
 
 /// Variables that tell a worker where to write. An env cannot change them.
 pub(super) const OUTPUT_VARIABLES: [&str; 2] = ["ORCHESTRATE_MEASUREMENT", "ORCHESTRATE_ITERATIONS"];
+
+/// The variable that asks a worker to profile operators. An env cannot set it: timing jobs would profile too.
+pub(super) const OPERATORS_VARIABLE: &str = "ORCHESTRATE_OPERATORS";
 
 /// Variables that orchestrate sets and an env can change, but not hide.
 pub(super) const SETTING_VARIABLES: [&str; 3] = ["LC_ALL", "OMP_NUM_THREADS", "MKL_NUM_THREADS"];

@@ -115,6 +115,9 @@ pub struct Env {
     pub limits: Limits,
     /// The profilers that run every config once; `ncu` only on NVIDIA devices.
     pub profiles: BTreeMap<Kind, Profile>,
+    /// Whether its jobs of the kind `ops` are only needed once a timing run of their config has reported that its
+    /// worker can profile operators. That is so for an external worker, unless the matrix declares these jobs.
+    pub ops_if_reported: bool,
 }
 
 /// One dimension of an env, or several that move together (`zip`).

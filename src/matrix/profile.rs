@@ -6,13 +6,26 @@ use super::Matrix;
 use super::keys::{self, KeyDoc, PROFILE_ITERS};
 use super::note::{Notes, Spanned};
 use super::reader::{check_keys, count, entries, get, list, mismatch, text};
-use super::tree::{Node, Value};
-use crate::job::{Device, Kind, Profile};
+use super::tree::{Entry, Node, Value};
+use crate::job::{Device, Kind, OPS_ITERS, Profile};
 use crate::metric::translate;
 
-/// The profilers: kind, keys, and the key that lists counters.
-const PROFILERS: [(Kind, &[KeyDoc], &str); 2] =
-    [(Kind::Ncu, keys::NCU, "metrics"), (Kind::Perf, keys::PERF, "events")];
+/// A profiler in the file.
+#[derive(Clone, Copy)]
+struct Profiler {
+    kind: Kind,
+    keys: &'static [KeyDoc],
+    /// The key that lists counters, if it counts anything.
+    counters: Option<&'static str>,
+    /// The number of iterations that is the same as none, if there is one.
+    iters: Option<u32>,
+}
+
+const PROFILERS: [Profiler; 3] = [
+    Profiler { kind: Kind::Ncu, keys: keys::NCU, counters: Some("metrics"), iters: Some(1) },
+    Profiler { kind: Kind::Perf, keys: keys::PERF, counters: Some("events"), iters: None },
+    Profiler { kind: Kind::Ops, keys: keys::OPS, counters: None, iters: Some(OPS_ITERS) },
+];
 
 /// The declared `profile`; `None` for a profiler that the env disables.
 #[derive(Debug, Default)]
@@ -20,34 +33,35 @@ pub(super) struct ProfileFile(BTreeMap<Kind, Spanned<Option<Profile>>>);
 
 /// Reads `profile`.
 pub(super) fn read(node: &Node, notes: &mut Notes) -> ProfileFile {
-    let map = entries(node, "profilers such as `{ ncu: {}, perf: {} }`", notes);
+    let map = entries(node, "profilers such as `{ ncu: {}, perf: {}, ops: {} }`", notes);
     check_keys(map, &[keys::PROFILE], "`profile`", notes);
     let mut found = BTreeMap::new();
-    for (kind, keys, counters) in PROFILERS {
-        let Some(node) = get(map, kind.as_str()) else { continue };
+    for profiler in PROFILERS {
+        let Some(node) = get(map, profiler.kind.as_str()) else { continue };
         let value = match node.value {
             Value::Bool(false) => Some(None),
-            Value::Map(_) | Value::Null => Some(Some(read_profile(node, kind, keys, counters, notes))),
+            Value::Map(_) | Value::Null => Some(Some(read_profile(node, profiler, notes))),
             _ => {
                 mismatch(node, "`{}`, settings such as `{ iters: 1 }`, or `false`", notes);
                 None
             }
         };
-        found.extend(value.map(|value| (kind, Spanned { value, span: node.span })));
+        found.extend(value.map(|value| (profiler.kind, Spanned { value, span: node.span })));
     }
     ProfileFile(found)
 }
 
-fn read_profile(
-    node: &Node,
-    kind: Kind,
-    keys: &'static [KeyDoc],
-    counters: &str,
-    notes: &mut Notes,
-) -> Profile {
+fn read_profile(node: &Node, profiler: Profiler, notes: &mut Notes) -> Profile {
+    let Profiler { kind, keys, counters, iters: default } = profiler;
     let map = entries(node, "the profiler's settings", notes);
     check_keys(map, &[keys], &format!("`{kind}`"), notes);
     let iters = get(map, "iters").and_then(|node| count(node, PROFILE_ITERS, notes)).map(|iters| iters.value);
+    let counters = counters.map_or_else(Vec::new, |counters| read_counters(map, kind, counters, notes));
+    Profile { iters: iters.filter(|iters| Some(*iters) != default), counters }
+}
+
+/// The names under the key `counters` of `map`.
+fn read_counters(map: &[Entry], kind: Kind, counters: &str, notes: &mut Notes) -> Vec<String> {
     let mut names: Vec<String> = Vec::new();
     let items = get(map, counters).and_then(|node| list(node, &format!("a list of {counters}"), notes));
     for item in items.unwrap_or_default() {
@@ -57,8 +71,7 @@ fn read_profile(
         }
         names.push(name);
     }
-    // `ncu` measures one iteration by default.
-    Profile { iters: iters.filter(|iters| kind != Kind::Ncu || *iters != 1), counters: names }
+    names
 }
 
 /// The name of a metric or event, which becomes part of a comma-separated list on the profiler's command line.
@@ -92,18 +105,36 @@ pub(super) fn check_own(own: &ProfileFile, device: Option<Device>, notes: &mut N
     }
 }
 
-/// The profilers of an env on `device`: its own, else those of the matrix that can profile this device.
+/// The profilers of an env on `device`: its own, else those of the matrix that can profile this device. Operators are
+/// profiled unless either says otherwise.
 pub(super) fn profiles(own: &ProfileFile, base: &ProfileFile, device: Device) -> BTreeMap<Kind, Profile> {
-    let said = |kind| own.0.get(&kind).or_else(|| base.0.get(&kind))?.value.clone();
-    let kinds = PROFILERS.iter().map(|(kind, ..)| *kind).filter(|kind| can_profile(*kind, device));
-    kinds.filter_map(|kind| Some((kind, said(kind)?))).collect()
+    let declared = |kind| match declaration(own, base, kind) {
+        Some(declared) => declared.value.clone(),
+        None => (kind == Kind::Ops).then(Profile::default),
+    };
+    let kinds = PROFILERS.iter().map(|profiler| profiler.kind).filter(|kind| can_profile(*kind, device));
+    kinds.filter_map(|kind| Some((kind, declared(kind)?))).collect()
+}
+
+/// Whether an env or its matrix declares the profiler `kind`, be it on or off.
+pub(super) fn declares(own: &ProfileFile, base: &ProfileFile, kind: Kind) -> bool {
+    declaration(own, base, kind).is_some()
+}
+
+/// The declaration of the profiler `kind` that an env goes by.
+fn declaration<'a>(
+    own: &'a ProfileFile,
+    base: &'a ProfileFile,
+    kind: Kind,
+) -> Option<&'a Spanned<Option<Profile>>> {
+    own.0.get(&kind).or_else(|| base.0.get(&kind))
 }
 
 fn can_profile(kind: Kind, device: Device) -> bool {
     match kind {
         Kind::Timing => false,
         Kind::Ncu => matches!(device, Device::Cuda(_)),
-        Kind::Perf => true,
+        Kind::Perf | Kind::Ops => true,
     }
 }
 
@@ -127,6 +158,7 @@ impl Matrix {
         let mut found = false;
         for env in self.envs.iter_mut().filter(|env| can_profile(kind, env.device)) {
             env.profiles.entry(kind).or_default();
+            env.ops_if_reported &= kind != Kind::Ops;
             found = true;
         }
         if found { Ok(self) } else { Err(NothingToProfile { kind, matrix: self.name.into() }) }

@@ -29,6 +29,7 @@ fn definitions() -> Value {
         "thresholds": thresholds(),
         "ncu": object(&[keys::NCU], &[]),
         "perf": object(&[keys::PERF], &[]),
+        "ops": object(&[keys::OPS], &[]),
         "cloud": object(&[keys::CLOUD], &[]),
         "where": not_empty(object(&[keys::WHERE], &[])),
         "slurm": object(&[keys::SLURM], &[]),
@@ -155,7 +156,9 @@ fn shape(key: &str, tables: &[&'static [KeyDoc]]) -> Value {
         "batches" => list(&reference("batch")),
         "precisions" => list(&reference("precision")),
         "params" | "axes" | "limits" | "cloud" | "profile" | "thresholds" | "slurm" => section(key),
-        "ncu" | "perf" => json!({ "anyOf": [reference(key), { "const": false }, { "type": "null" }] }),
+        "ncu" | "perf" | "ops" => {
+            json!({ "anyOf": [reference(key), { "const": false }, { "type": "null" }] })
+        }
         "iters" => whole(&keys::PROFILE_ITERS),
         "metrics" | "events" => list(&json!({ "type": "string", "minLength": 1 })),
         "worker" => json!({ "anyOf": [reference("command"), { "const": "shipped" }] }),

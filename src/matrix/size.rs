@@ -37,6 +37,7 @@ pub(super) fn is_small_enough(
 /// The jobs of the product of `env`, and those that `include` adds to it.
 fn jobs_of(env: &Env, include: &[Spanned<Include>]) -> u128 {
     let added = include.iter().filter(|include| include.value.env == env.name);
-    let added = added.map(|include| u128::from(include.value.repeats.max) + env.profiles.len() as u128).sum();
+    let added =
+        added.map(|include| u128::from(include.value.repeats.max) + env.profiled_jobs() as u128).sum();
     env.product_jobs().saturating_add(added)
 }

@@ -167,7 +167,10 @@ fn check_pattern(pattern: &Spanned<String>, notes: &mut Notes) -> bool {
             "expected an environment variable's name, or its beginning and `*`, such as `WANDB_*`",
         );
     }
-    if keys::DEVICE_VARIABLES.contains(&beginning) || keys::OUTPUT_VARIABLES.contains(&beginning) {
+    if keys::DEVICE_VARIABLES.contains(&beginning)
+        || keys::OUTPUT_VARIABLES.contains(&beginning)
+        || beginning == keys::OPERATORS_VARIABLE
+    {
         return check_variable(pattern, notes);
     }
     if is_set_by_us(beginning) {
@@ -201,6 +204,16 @@ fn check_variable(name: &Spanned<String>, notes: &mut Notes) -> bool {
             name.span,
             &name.value,
             "tells the worker where to write: orchestrate sets it for each job",
+        );
+        return false;
+    }
+    if name.value == keys::OPERATORS_VARIABLE {
+        let hint = Some("write `profile: { ops: { iters: 3 } }`".to_owned());
+        notes.add_with_hint(
+            name.span,
+            &name.value,
+            "asks the worker to profile: orchestrate sets it for each job of the kind `ops`",
+            hint,
         );
         return false;
     }

@@ -22,7 +22,7 @@ pub enum Drift {
 /// How `declared` differs from `saved`; `None` if a run of either would be the same. The path and the bytes of their
 /// files are not compared.
 pub fn drift(saved: &Plan, declared: &Plan) -> Option<Drift> {
-    let ids = |plan: &Plan| plan.jobs.iter().map(Job::id).collect::<BTreeSet<JobId>>();
+    let ids = |plan: &Plan| plan.certain_jobs().map(Job::id).collect::<BTreeSet<JobId>>();
     let (before, now) = (ids(saved), ids(declared));
     let (added, removed) = (now.difference(&before).count(), before.difference(&now).count());
     if added + removed > 0 {
@@ -34,8 +34,10 @@ pub fn drift(saved: &Plan, declared: &Plan) -> Option<Drift> {
 
 fn changed_settings(saved: &Plan, declared: &Plan) -> BTreeSet<&'static str> {
     // Exhaustive, so that a new field of a plan is compared here too. The schema is the version's, not the file's.
-    let Plan { schema: _, matrix: _, description, order, order_seed, thresholds, envs, rules, jobs } = saved;
-    let is_reordered = (order, order_seed, jobs) != (&declared.order, &declared.order_seed, &declared.jobs);
+    let Plan { schema: _, matrix: _, description, order, order_seed, thresholds, envs, rules, jobs: _ } =
+        saved;
+    let is_reordered = (order, order_seed) != (&declared.order, &declared.order_seed)
+        || !saved.certain_jobs().eq(declared.certain_jobs());
     let whole = [
         (*description != declared.description, "description"),
         (is_reordered, "order"),
@@ -48,9 +50,20 @@ fn changed_settings(saved: &Plan, declared: &Plan) -> BTreeSet<&'static str> {
     whole.into_iter().chain(of_envs).filter(|(is_changed, _)| *is_changed).map(|(_, key)| key).collect()
 }
 
-fn changed_in_env(before: &PlannedEnv, now: &PlannedEnv) -> [(bool, &'static str); 11] {
-    let PlannedEnv { place, executor, share, peaks, usd_per_hour, cloud, variables, secret, pass, limits } =
-        before;
+fn changed_in_env(before: &PlannedEnv, now: &PlannedEnv) -> [(bool, &'static str); 12] {
+    let PlannedEnv {
+        place,
+        executor,
+        share,
+        peaks,
+        usd_per_hour,
+        cloud,
+        variables,
+        secret,
+        pass,
+        ops_if_reported,
+        limits,
+    } = before;
     [
         (place.host != now.place.host, "host"),
         (place.os != now.place.os, "os"),
@@ -62,6 +75,7 @@ fn changed_in_env(before: &PlannedEnv, now: &PlannedEnv) -> [(bool, &'static str
         (*variables != now.variables, "variables"),
         (*secret != now.secret, "secret"),
         (*pass != now.pass, "pass"),
+        (*ops_if_reported != now.ops_if_reported, "profile"),
         (*limits != now.limits, "limits"),
     ]
 }
@@ -75,7 +89,8 @@ mod tests {
 
     fn plan(repeats: u32, more: &str, path: &str) -> Plan {
         let text = format!(
-            "name: m\nmodels: [vgg16]\nbatches: [4, 8]\nrepeats: {repeats}\nenvs: {{ e: {{ device: cpu }} }}\n{more}"
+            "name: m\nmodels: [vgg16]\nbatches: [4, 8]\nrepeats: {repeats}\nprofile: {{ ops: false }}\n\
+             envs: {{ e: {{ device: cpu }} }}\n{more}"
         );
         expand(&check(&text).unwrap(), MatrixFacts { path: path.into(), ..MatrixFacts::example() })
     }
@@ -87,6 +102,20 @@ mod tests {
         assert_eq!(drift(&saved, &plan(1, "", "m.yaml")), Some(Drift::Jobs { added: 0, removed: 2 }));
         let longer = plan(2, "params: { iters: 7 }\n", "m.yaml");
         assert_eq!(drift(&saved, &longer), Some(Drift::Jobs { added: 4, removed: 4 }));
+    }
+
+    #[test]
+    fn whether_results_decide_on_profiles_is_a_setting() {
+        let external = |profile: &str| {
+            let text = format!(
+                "name: m\nmodels: [m]\nbatches: [4]\nworker: {{ command: [x] }}\nprofile: {{ {profile} }}\n\
+                 envs: {{ e: {{ device: cpu }} }}\n"
+            );
+            expand(&check(&text).unwrap(), MatrixFacts::example())
+        };
+        let told = Drift::Settings(["profile"].into());
+        assert_eq!(drift(&external(""), &external("ops: false")), Some(told));
+        assert_eq!(drift(&external(""), &external("ops: {}")), Some(Drift::Jobs { added: 1, removed: 0 }));
     }
 
     #[test]

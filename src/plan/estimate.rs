@@ -89,7 +89,8 @@ impl Estimator {
         estimator
     }
 
-    /// Learns from one more record. The duration of a failed attempt says nothing about the next.
+    /// Learns from one more record. The duration of a failed attempt says nothing about the next. The few iterations of
+    /// a job of the kind `ops` say nothing about other configs, because most of its time is the worker's start.
     pub fn learn(&mut self, record: &Record) {
         let seconds = record.wall_s();
         if !record.outcome.is_success() || seconds <= 0.0 {
@@ -98,6 +99,9 @@ impl Estimator {
         let key = &record.key;
         let an_image = seconds / images(key);
         self.by_config.entry(key.config_id()).or_default().add(seconds);
+        if key.kind == Kind::Ops {
+            return;
+        }
         self.by_model.entry(model_of(key)).or_default().add(an_image);
         self.by_env.entry(env_of(key)).or_default().add(an_image);
     }
@@ -124,7 +128,7 @@ impl Estimator {
 
     /// The estimate for the job of `key`; `None` if no job of its env and kind has finished.
     pub fn estimate(&self, key: &Key) -> Option<Estimate> {
-        if self.by_env.is_empty() {
+        if self.by_config.is_empty() {
             return None;
         }
         if let Some(seconds) = self.of_config(key.config_id()) {
@@ -154,22 +158,30 @@ impl Estimator {
 
 /// What a job's model basis is looked up by.
 pub(super) fn model_of(key: &Key) -> (Kind, Name, ModelName) {
-    (key.kind, key.env.clone(), key.model.clone())
+    (basis_kind(key), key.env.clone(), key.model.clone())
 }
 
 /// What a job's env basis is looked up by.
 pub(super) fn env_of(key: &Key) -> (Kind, Name) {
-    (key.kind, key.env.clone())
+    (basis_kind(key), key.env.clone())
 }
 
-/// The number of images that a job trains on, including warm-up; those of one iteration if the number of iterations is
-/// unknown.
+/// The kind of the jobs that tell how long an image takes in the job of `key`. One of the kind `ops` trains as a timing
+/// job does.
+fn basis_kind(key: &Key) -> Kind {
+    if key.kind == Kind::Ops { Kind::Timing } else { key.kind }
+}
+
+/// The number of images that a job trains on, including warm-up and profiled iterations; those of one iteration if the
+/// number of iterations is unknown.
 pub(super) fn images(key: &Key) -> f64 {
-    let number = |name| match key.param(name) {
+    let number = |name| match key.asked(name) {
         Some(ParamValue::Int(value)) => value as f64,
         _ => 0.0,
     };
-    f64::from(key.batch) * (number("warmup") + number("iters")).max(1.0)
+    let iters = number("iters");
+    let profiled = if key.kind == Kind::Ops && iters > 0.0 { key.profiled_iters() as f64 } else { 0.0 };
+    f64::from(key.batch) * (number("warmup") + iters + profiled).max(1.0)
 }
 
 #[cfg(test)]
@@ -235,6 +247,18 @@ mod tests {
         assert_eq!(estimate(key("gpu", "resnet18", 16, 1)), None);
         let profiled = Key { kind: Kind::Ncu, ..key("cpu", "resnet18", 16, 1) };
         assert_eq!(estimate(profiled), None);
+    }
+
+    #[test]
+    fn a_job_that_profiles_operators_takes_as_long_as_its_iterations_in_a_timing_job() {
+        // 20 s for 10 iterations, so 14 s for 1 + 3 + 3.
+        let mut estimator = Estimator::new(&plan(0), &[record(key("cpu", "vgg16", 8, 1), 20.0)]);
+        let ops = Key { kind: Kind::Ops, ..key("cpu", "vgg16", 8, 1) };
+        let estimate = |estimator: &Estimator, key: &Key| estimator.estimate(key).map(|it| it.seconds);
+        assert_eq!(estimate(&estimator, &ops), Some(14.0));
+        estimator.learn(&record(ops.clone(), 5.0));
+        assert_eq!(estimate(&estimator, &ops), Some(5.0), "its own time wins");
+        assert_eq!(estimate(&estimator, &key("cpu", "vgg16", 16, 1)), Some(40.0), "no other learns from it");
     }
 
     #[test]

@@ -41,6 +41,7 @@ fn planned(env: &Env) -> PlannedEnv {
         variables: env.variables.open.clone(),
         secret: Some(env.variables.secret.keys().cloned().collect()),
         pass: env.variables.pass.clone(),
+        ops_if_reported: env.ops_if_reported,
         limits: env.limits,
     }
 }
@@ -119,7 +120,8 @@ mod tests {
             let Recipe { models, batches, precisions, repeats, order, seed, .. } = self;
             let mut text = format!(
                 "name: recipe\nmodels: {models:?}\nbatches: {batches:?}\nprecisions: {precisions:?}\nrepeats: \
-                 {repeats}\norder: {order}\norder_seed: {seed}\nenvs: {{ cpu: {{ device: cpu }} }}\naxes:\n"
+                 {repeats}\norder: {order}\norder_seed: {seed}\nprofile: {{ ops: false }}\n\
+                 envs: {{ cpu: {{ device: cpu }} }}\naxes:\n"
             );
             self.steps.iter().for_each(|steps| text += &format!("  grad_accum_steps: {steps:?}\n"));
             self.augment.iter().for_each(|augment| text += &format!("  augment: {augment:?}\n"));
@@ -254,8 +256,8 @@ mod tests {
         }
     }
 
-    const MATRIX: &str =
-        "name: m\nmodels: [resnet18, vgg16]\nbatches: [4, 8]\nrepeats: 6\nenvs: { cpu: { device: cpu } }\n";
+    const MATRIX: &str = "name: m\nmodels: [resnet18, vgg16]\nbatches: [4, 8]\nrepeats: 6\nprofile: { ops: false }\n\
+         envs: { cpu: { device: cpu } }\n";
 
     #[test]
     fn a_seed_changes_the_order_and_nothing_else() {
@@ -324,7 +326,7 @@ mod tests {
         let plan = plan(
             "name: m\nmodels: [resnet18]\nbatches: [4]\nrepeats: 1\norder: sequential\n\
              params: { warmup: 3, iters: 7 }\naxes: { augment: [true, false], seed: [1, 2] }\n\
-             limits: { timeout: 5m, retries: 2 }\n\
+             limits: { timeout: 5m, retries: 2 }\nprofile: { ops: false }\n\
              envs:\n  a: { device: cpu }\n  b:\n    device: cuda:1\n    models: [vgg16]\n    batches: [8, 16]\n    precisions: [amp]\n    repeats: 2\n\
              \x20   params: { warmup: 4, seed: 9 }\n    axes: { iters: [5, 6] }\n    limits: { retries: 0 }\n    zip: [[batches, augment]]\n",
         );

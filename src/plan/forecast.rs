@@ -172,16 +172,16 @@ mod tests {
     use crate::plan::{Plan, PlannedEnv};
     use crate::record::{Outcome, testing::record_of};
 
-    /// A job: its env, model, batch, repeat, and whether it is profiled.
-    type Drawn = (bool, bool, u32, u32, bool);
+    /// A job: its env, model, batch, repeat and kind.
+    type Drawn = (bool, bool, u32, u32, u8);
 
-    fn key((is_cpu, is_vgg, batch, repeat, is_profiled): Drawn) -> Key {
+    fn key((is_cpu, is_vgg, batch, repeat, kind): Drawn) -> Key {
         Key {
             env: if is_cpu { "cpu" } else { "gpu" }.into(),
             model: if is_vgg { "vgg16" } else { "resnet18" }.into(),
             batch,
             repeat,
-            kind: if is_profiled { Kind::Perf } else { Kind::Timing },
+            kind: [Kind::Timing, Kind::Perf, Kind::Ops][usize::from(kind)],
             params: Params::from([("iters".into(), ParamValue::Int(i64::from(batch) + 3))]),
             ..Key::example()
         }
@@ -201,7 +201,13 @@ mod tests {
     }
 
     fn drawn() -> impl Strategy<Value = Drawn> {
-        (any::<bool>(), any::<bool>(), 1..4_u32, 1..4_u32, prop::bool::weighted(0.2))
+        (
+            any::<bool>(),
+            any::<bool>(),
+            1..4_u32,
+            1..4_u32,
+            prop_oneof![3 => Just(0_u8), 1 => Just(1), 1 => Just(2)],
+        )
     }
 
     proptest! {

@@ -8,9 +8,9 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use super::{PlannedEnv, Profiler};
-use crate::job::{Key, Name, Part, WorkerTemplate, parameter, parts, placeholders};
+use crate::job::{Key, Kind, Name, Part, WorkerTemplate, parameter, parts, placeholders};
 use crate::matrix::Secret;
-use crate::protocol::{ITERATIONS_VARIABLE, MEASUREMENT_VARIABLE};
+use crate::protocol::{ITERATIONS_VARIABLE, MEASUREMENT_VARIABLE, OPERATORS_VARIABLE};
 use crate::record::{CudaEntries, SET, inherited};
 
 /// The variables that tell a worker where to write. An env cannot replace them.
@@ -206,6 +206,9 @@ pub(super) fn own_variables(key: &Key, gpus: &CudaEntries) -> BTreeMap<String, S
         set("OMP_NUM_THREADS", threads.to_string());
         set("MKL_NUM_THREADS", threads.to_string());
     }
+    if key.kind == Kind::Ops {
+        set(OPERATORS_VARIABLE, key.profiled_iters().to_string());
+    }
     variables
 }
 
@@ -330,13 +333,14 @@ mod tests {
             check(&(text + worker)).err().map_or(0, |notes| notes.len())
         };
         let params = [("threads".to_owned(), ParamValue::Int(2))].into();
-        let key = Key { params, ..key() };
+        let key = Key { params, kind: Kind::Ops, ..key() };
         for name in
             own_variables(&key, &CudaEntries::default()).keys().map(String::as_str).chain(OUTPUT_VARIABLES)
         {
             assert_eq!(mistakes(&format!("secret: [{name}]")), 1, "{name}");
         }
-        for name in OUTPUT_VARIABLES {
+        for name in OUTPUT_VARIABLES.into_iter().chain([OPERATORS_VARIABLE]) {
+            assert_eq!(mistakes(&format!("pass: [{name}]")), 1, "{name}");
             assert_eq!(mistakes(&format!("variables: {{ {name}: x }}")), 1, "{name}");
         }
         assert_eq!(mistakes("variables: { LC_ALL: C.UTF-8 }, secret: [X]"), 0);
@@ -480,6 +484,25 @@ mod tests {
                 "PATH=/bin",
             ]
         );
+    }
+
+    #[test]
+    fn only_a_job_that_profiles_operators_is_asked_to() {
+        let ambient = [(OPERATORS_VARIABLE.to_owned(), "9".to_owned())].into();
+        let pass = ["ORCHESTRATE_*".to_owned()].into();
+        let (surroundings, env) =
+            (Surroundings { ambient, ..surroundings() }, PlannedEnv { pass, ..PlannedEnv::example() });
+        let asked = |kind| {
+            let call = invocation(&Key { kind, ..key() }, &env, &surroundings, &outputs()).unwrap();
+            let script = call.script("x", "/project", "/runs/a b");
+            let asked = call.environment.get(OPERATORS_VARIABLE).cloned();
+            let line = asked.as_ref().map(|iters| format!("  {OPERATORS_VARIABLE}={iters} \\\n"));
+            assert_eq!(script.contains(OPERATORS_VARIABLE), asked.is_some(), "{script}");
+            assert!(line.is_none_or(|line| script.contains(&line)), "{script}");
+            asked
+        };
+        assert_eq!(asked(Kind::Ops).as_deref(), Some("3"));
+        assert_eq!([Kind::Timing, Kind::Ncu, Kind::Perf].map(asked), [None, None, None]);
     }
 
     #[test]

@@ -34,7 +34,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
-use crate::job::{Job, JobId, Key, Name};
+use crate::job::{Job, JobId, Key, Kind, Name};
 use crate::matrix::{Executor, Limits, Order, Place, RepeatRule, Share};
 use crate::record::{CloudFacts, MatrixFacts, holds_password, looks_secret, passes};
 use crate::threshold::Thresholds;
@@ -59,7 +59,7 @@ pub use need::{Judge, Needs, Wanted, Worth};
 pub use profiler::Profiler;
 pub use renamed::{Renamed, renamed};
 pub use stale::{ACCEPTANCE_SCHEMA, Acceptance, Present, changes, missing_scripts, worker_changes};
-pub use state::state;
+pub use state::{is_listed, state};
 #[cfg(test)]
 pub(crate) use submission::example_submission;
 pub use submission::{
@@ -129,6 +129,10 @@ pub struct PlannedEnv {
     /// beginnings of names with `*` after them.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub pass: BTreeSet<String>,
+    /// Whether its jobs of the kind `ops` are only needed once a timing run of their config has reported that its
+    /// worker can profile operators. Absent if not, and in plans of older versions, which have no such jobs.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub ops_if_reported: bool,
     /// The limits of its jobs.
     pub limits: Limits,
 }
@@ -137,6 +141,21 @@ impl Plan {
     /// The jobs in order, as copies that share their keys.
     pub fn jobs(&self) -> impl Iterator<Item = Job> + '_ {
         self.jobs.iter().cloned()
+    }
+
+    /// Whether results decide which of its jobs are needed.
+    pub fn depends_on_results(&self) -> bool {
+        !self.rules.is_empty() || self.envs.values().any(|env| env.ops_if_reported)
+    }
+
+    /// Whether it has `job` whatever runs report.
+    pub fn is_certain(&self, job: &Job) -> bool {
+        job.key().kind != Kind::Ops || !self.env(job.key()).ops_if_reported
+    }
+
+    /// The jobs in order that it has whatever runs report.
+    pub fn certain_jobs(&self) -> impl Iterator<Item = &Job> {
+        self.jobs.iter().filter(|job| self.is_certain(job))
     }
 
     /// The keys of the jobs in order.
@@ -220,6 +239,7 @@ impl PlannedEnv {
             variables: BTreeMap::new(),
             secret: None,
             pass: BTreeSet::new(),
+            ops_if_reported: false,
             limits: Limits::default(),
         }
     }

@@ -96,7 +96,8 @@ mod tests {
     #[test]
     fn a_seed_means_the_same_blocks_for_ever() {
         let matrix = crate::matrix::check(
-            "name: m\nmodels: [resnet18, vgg16]\nbatches: [1, 2, 4]\nrepeats: 2\nenvs: { cpu: { device: cpu } }\n",
+            "name: m\nmodels: [resnet18, vgg16]\nbatches: [1, 2, 4]\nrepeats: 2\nprofile: { ops: false }\n\
+             envs: { cpu: { device: cpu } }\n",
         );
         let jobs = order(matrix.unwrap().configs(), Order::Interleaved, 7);
         let found: Vec<String> = jobs
@@ -139,20 +140,33 @@ mod tests {
             ["gpu_resnet18_fp32_bs4_run1", "gpu_resnet18_fp32_bs4_run2", "gpu_resnet18_fp32_bs4_ncu"]
         );
         assert_eq!(
-            sequential[6..9],
-            ["cpu_resnet18_fp32_bs4_run1", "cpu_resnet18_fp32_bs4_run2", "cpu_resnet18_fp32_bs4_perf"]
+            sequential[8..],
+            [
+                "cpu_resnet18_fp32_bs4_run1",
+                "cpu_resnet18_fp32_bs4_run2",
+                "cpu_resnet18_fp32_bs4_perf",
+                "cpu_resnet18_fp32_bs4_ops",
+                "cpu_vgg16_fp32_bs4_run1",
+                "cpu_vgg16_fp32_bs4_run2",
+                "cpu_vgg16_fp32_bs4_perf",
+                "cpu_vgg16_fp32_bs4_ops",
+            ]
         );
         for order in [Order::Interleaved, Order::Random] {
             let labels = labels(order);
-            assert_eq!(labels.len(), 12);
+            assert_eq!(labels.len(), 16);
             assert!(labels[..8].iter().all(|label| label.contains("_run")), "{labels:?}");
             assert_eq!(
                 labels[8..],
                 [
                     "gpu_resnet18_fp32_bs4_ncu",
+                    "gpu_resnet18_fp32_bs4_ops",
                     "gpu_vgg16_fp32_bs4_ncu",
+                    "gpu_vgg16_fp32_bs4_ops",
                     "cpu_resnet18_fp32_bs4_perf",
-                    "cpu_vgg16_fp32_bs4_perf"
+                    "cpu_resnet18_fp32_bs4_ops",
+                    "cpu_vgg16_fp32_bs4_perf",
+                    "cpu_vgg16_fp32_bs4_ops",
                 ]
             );
         }

@@ -1,7 +1,7 @@
 //! The states of jobs and their reasons, from the store and the decisions, for every verb.
 
-use super::{Decision, NotDone, Standing, changes_text};
-use crate::job::State;
+use super::{Decided, Decision, NotDone, Standing, changes_text};
+use crate::job::{Job, Kind, State};
 
 impl Decision {
     /// The state that follows from the decision alone. A job that will run is waiting.
@@ -42,6 +42,19 @@ impl Decision {
             | Decision::Blocked { why }
             | Decision::NotHere { why } => Some(why.clone()),
         }
+    }
+}
+
+/// Whether verbs list and count `job` in this `state`. A worker that does not report that it can profile operators has
+/// no jobs that profile them, as far as users are concerned.
+pub fn is_listed(job: &Job, state: State) -> bool {
+    job.key().kind != Kind::Ops || state != State::NotNeeded
+}
+
+impl Decided {
+    /// Whether verbs list and count its job: [`is_listed`].
+    pub fn is_listed(&self) -> bool {
+        is_listed(&self.job, self.decision.state())
     }
 }
 

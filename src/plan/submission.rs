@@ -239,10 +239,12 @@ pub fn last_attempt(standing: Option<&Standing>) -> u32 {
     }
 }
 
-/// `plan` with only these jobs of `env`, which is local, and without rules: what runs was decided before.
+/// `plan` with only these jobs of `env`, which is local, and where results decide nothing: what runs was decided
+/// before.
 fn on_the_node(plan: &Plan, env: &Name, jobs: Vec<Job>) -> Plan {
     let mut planned = plan.envs[env].clone();
     planned.executor = Executor::Local;
+    planned.ops_if_reported = false;
     Plan {
         envs: BTreeMap::from([(env.clone(), planned)]),
         rules: BTreeMap::new(),
@@ -341,6 +343,7 @@ pub(crate) mod tests {
     #[test]
     fn only_what_runs_on_a_queue_is_submitted_and_there_its_env_is_local() {
         let mut plan = plan_on_slurm(3, 1);
+        plan.envs.values_mut().for_each(|env| env.ops_if_reported = true);
         let mut decided = all_to_run(&plan);
         decided[1].decision = Decision::Skip;
         decided[2].decision = Decision::Rerun { why: "it is stale".into() };
@@ -352,6 +355,7 @@ pub(crate) mod tests {
         assert_eq!(only.attempts_before, [0, 4]);
         assert_eq!(only.reruns, BTreeSet::from([plan.jobs[2].id()]));
         assert!(only.plan.envs.values().all(|env| env.executor.is_local()));
+        assert!(!only.plan.depends_on_results(), "what runs was decided before");
         plan.envs.values_mut().for_each(|env| env.executor = Executor::Local);
         assert!(submissions(&plan, &decided, &inventory, 100, &Origin::example()).is_empty());
     }

@@ -66,7 +66,7 @@ pub use perf::PerfCounters;
 pub use policy::Policy;
 pub use pool::Pool;
 pub use process::{ProcessStats, ReportedExit, TimeFlavour, TimeReport, TimeReportError};
-pub use profiled::{ProfilerOutput, decide_profiled};
+pub use profiled::{ProfilerOutput, decide_operators, decide_profiled};
 pub use provenance::{
     CgroupLimits, CpuFacts, GitFacts, HostFacts, LibraryFacts, LockReach, MachineIds, MatrixFacts, OsFacts,
     Provenance, WorkerFacts,

@@ -6,7 +6,8 @@ use super::ncu::{NcuCounters, NcuFailure, NcuOutput, Selection, TableError, pars
 use super::perf::{PerfFailure, parse_perf};
 use super::said::plain;
 use super::{Counters, NotProfiled, Outcome, ReportedExit};
-use crate::job::Kind;
+use crate::job::{Key, Kind};
+use crate::protocol::Measurement;
 
 /// What a profiler was asked for, and what it left behind besides its file.
 #[derive(Clone, Debug)]
@@ -35,7 +36,7 @@ pub fn decide_profiled(
     output: &ProfilerOutput<'_>,
 ) -> (Outcome, Option<Counters>) {
     let counted = match kind {
-        Kind::Timing => return (outcome, None),
+        Kind::Timing | Kind::Ops => return (outcome, None),
         Kind::Ncu => count_ncu(table, output),
         Kind::Perf => count_perf(table, output),
     };
@@ -52,6 +53,28 @@ pub fn decide_profiled(
         }
         Err(_) => (outcome, None),
     }
+}
+
+/// Decides the outcome of a job of `key` whose worker ended with `outcome` and reported `measurement`. If the job
+/// profiles operators and the worker succeeded without reporting any, the job fails.
+pub fn decide_operators(key: &Key, outcome: Outcome, measurement: Option<&Measurement>) -> Outcome {
+    let is_missing = measurement.is_none_or(|measurement| measurement.ops.is_none());
+    if key.kind == Kind::Ops && outcome.is_success() && is_missing {
+        return Outcome::NotProfiled(no_operators(key));
+    }
+    outcome
+}
+
+/// The worker of `key` did not do what `ORCHESTRATE_OPERATORS` asks for.
+fn no_operators(key: &Key) -> NotProfiled {
+    let how = if key.worker.is_shipped() {
+        "build the worker of this version with `./bootstrap.sh build`"
+    } else {
+        "a Python script that uses `window()` of orchestrate_worker profiles without further lines; any other worker \
+         writes `ops`, as docs/protocol.md shows"
+    };
+    let remedy = format!("{how}; or turn it off with `profile: {{ ops: false }}`");
+    not_profiled("no_operators", "the worker reported no operators", &remedy)
 }
 
 /// Why there are no counts, if the job was stopped at its time limit.

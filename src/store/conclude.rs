@@ -14,7 +14,8 @@ use crate::job::Job;
 use crate::protocol::{BadMeasurement, Measurement, Report};
 use crate::record::{
     Counters, Ending, HostCounters, Observed, Outcome, ProfilerOutput, RECORD_SCHEMA, Record, TimeFlavour,
-    TimeReport, TimeReportError, decide_outcome, decide_profiled, parse_bsd_time, parse_gnu_time, reason,
+    TimeReport, TimeReportError, decide_operators, decide_outcome, decide_profiled, parse_bsd_time,
+    parse_gnu_time, reason,
 };
 
 /// How much of the output is searched for messages of a profiler.
@@ -50,6 +51,7 @@ impl Attempt {
             Some(Ok(Report::Measured(measurement))) => Some(*measurement),
             _ => None,
         };
+        let outcome = decide_operators(job.key(), outcome, measurement.as_ref());
         // Nobody knows where the worker's window lies among the samples if its clock was set.
         let window = measurement.as_ref().and_then(Measurement::window).filter(|_| !end.clock_was_set);
         observed.telemetry = read_telemetry(&mut files, &dir.telemetry(), window);

@@ -42,6 +42,7 @@ pub(crate) struct Matrix {
     batches: Vec<u32>,
     repeats: u32,
     limits: &'static str,
+    profile: &'static str,
     env: String,
     worker: PathBuf,
     flags: Vec<String>,
@@ -56,6 +57,7 @@ impl Matrix {
             batches: vec![4],
             repeats: 1,
             limits: "timeout: 60s, retries: 0, grace: 10s",
+            profile: "",
             env: "device: cpu".to_owned(),
             worker: env!("CARGO_BIN_EXE_fake-worker").into(),
             flags: Vec::new(),
@@ -82,6 +84,11 @@ impl Matrix {
         Matrix { limits, ..self }
     }
 
+    /// The profilers, as the inside of a YAML mapping.
+    pub(crate) fn profile(self, profile: &'static str) -> Self {
+        Matrix { profile, ..self }
+    }
+
     /// The env `cpu`, as the inside of a YAML mapping.
     pub(crate) fn env(self, env: impl Into<String>) -> Self {
         Matrix { env: env.into(), ..self }
@@ -105,11 +112,11 @@ impl Matrix {
         }
         command.extend(["--trace".to_owned(), trace.display().to_string()]);
         command.extend(self.flags.clone());
-        let Matrix { name, behaviours, batches, repeats, limits, env, worker: _, flags: _ } = self;
+        let Matrix { name, behaviours, batches, repeats, limits, profile, env, worker: _, flags: _ } = self;
         format!(
             "name: {name}\nmodels: [m]\nbatches: {batches:?}\nrepeats: {repeats}\naxes: {{ behave: {behaviours:?} }}\n\
-             order: sequential\nlimits: {{ {limits} }}\nworker: {{ command: {command:?}, result: json }}\n\
-             envs: {{ cpu: {{ {env} }} }}\n"
+             order: sequential\nlimits: {{ {limits} }}\nprofile: {{ {profile} }}\n\
+             worker: {{ command: {command:?}, result: json }}\nenvs: {{ cpu: {{ {env} }} }}\n"
         )
     }
 }

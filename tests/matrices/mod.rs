@@ -36,13 +36,13 @@ fn checked(path: &Path, text: &str) -> Matrix {
 #[test]
 fn the_shipped_matrices_have_the_expected_jobs() {
     let expected: BTreeMap<&str, &[(&str, usize)]> = BTreeMap::from([
-        ("quickstart.yaml", &[("cpu", 21)][..]),
-        ("quickstart-slurm.yaml", &[("node", 21)]),
-        ("quickstart-ssh.yaml", &[("host_a", 4), ("host_b", 4)]),
-        ("pipeline.yaml", &[("cpu", 20)]),
-        ("mac.yaml", &[("mac_cpu", 45), ("mac_mps", 45)]),
-        ("cuda.yaml", &[("gcp_l4", 120), ("rtx4090", 90)]),
-        ("rtx4080-t4-cpu.yaml", &[("i9_cpu", 5), ("rtx4080", 25), ("t4", 25)]),
+        ("quickstart.yaml", &[("cpu", 28)][..]),
+        ("quickstart-slurm.yaml", &[("node", 28)]),
+        ("quickstart-ssh.yaml", &[("host_a", 6), ("host_b", 6)]),
+        ("pipeline.yaml", &[("cpu", 24)]),
+        ("mac.yaml", &[("mac_cpu", 54), ("mac_mps", 54)]),
+        ("cuda.yaml", &[("gcp_l4", 144), ("rtx4090", 108)]),
+        ("rtx4080-t4-cpu.yaml", &[("i9_cpu", 6), ("rtx4080", 30), ("t4", 30)]),
     ]);
     let files = files("matrices");
     assert_eq!(files.len(), expected.len());
@@ -132,7 +132,7 @@ fn check_summarises_a_valid_matrix() {
     let json: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(
         (&json["valid"], &json["jobs"], &json["envs"][1]["jobs"]),
-        (&true.into(), &90.into(), &45.into())
+        (&true.into(), &108.into(), &54.into())
     );
 }
 
@@ -165,13 +165,15 @@ fn a_matrix_that_explodes_is_refused_with_its_size_before_it_takes_memory() {
 fn max_jobs_is_how_many_jobs_a_matrix_can_have() {
     let jobs = |most: &str| {
         let text = format!(
-            "name: m\nmodels: [resnet18]\nbatches: [1, 2, 3]\nrepeats: 2\n{most}\nenvs: {{ cpu: {{ device: cpu }} }}\n\
+            "name: m\nmodels: [resnet18]\nbatches: [1, 2, 3]\nrepeats: 2\n{most}\nprofile: {{ ops: false, perf: }}\n\
+             envs: {{ cpu: {{ device: cpu }} }}\n\
              include: [{{ model: vgg16, batch: 1, precision: fp32, repeats: 4 }}]\n"
         );
         check(&text).map(|matrix| matrix.configs().count()).map_err(|notes| notes.len())
     };
     assert_eq!(jobs(""), Ok(4));
-    assert_eq!(jobs("max_jobs: 10"), Ok(4));
-    assert_eq!(jobs("max_jobs: 9"), Err(1));
+    // Three configs with two repeats, one with four, and a profiled job of each.
+    assert_eq!(jobs("max_jobs: 14"), Ok(4));
+    assert_eq!(jobs("max_jobs: 13"), Err(1));
     assert_eq!(jobs("max_jobs: 0"), Err(1));
 }

@@ -14,6 +14,7 @@ mod locks;
 mod merge;
 mod misread;
 mod names;
+mod ops;
 mod outcomes;
 mod output;
 mod preflight;

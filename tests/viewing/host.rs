@@ -106,7 +106,7 @@ fn a_worker_that_cannot_run_is_a_failure_with_its_remedy() {
     for part in [
         "system\n",
         "processor\n",
-        "matrix\n  file     m.yaml\n  env cpu  3 jobs on cpu, here\n",
+        "matrix\n  file     m.yaml\n  env cpu  4 jobs on cpu, here\n",
         "prevents  the worker does not find libtorch",
         "do:  run `./bootstrap.sh`",
     ] {

@@ -80,7 +80,10 @@ pub(super) fn matrix_demand(
     programs: Option<&Programs>,
 ) -> Result<Demand, Stopped> {
     let mut by_env: BTreeMap<Name, Vec<Decided>> = BTreeMap::new();
-    for decided in decide(plan, &Inventory::default(), &survey.host, &Present::default(), &Needs::default()) {
+    let nothing = Inventory::default();
+    let needs = Needs::of(plan, &nothing, &BTreeMap::new());
+    let decided = decide(plan, &nothing, &survey.host, &Present::default(), &needs);
+    for decided in decided.into_iter().filter(Decided::is_listed) {
         by_env.entry(decided.job.key().env.clone()).or_default().push(decided);
     }
     let runs_shipped = |decided: &Decided| {

@@ -41,7 +41,7 @@ impl Followed {
     /// What there is to tell of these jobs if nobody follows them.
     pub(in crate::cli) fn not_at_all(decided: &[Decided]) -> Followed {
         let of = |it: &Decided| (it.decision.state(), it.decision == Decision::Skip);
-        Followed { stopped_by: None, states: decided.iter().map(of).collect() }
+        Followed { stopped_by: None, states: decided.iter().filter(|it| it.is_listed()).map(of).collect() }
     }
 }
 
@@ -317,7 +317,8 @@ impl Watch<'_> {
         submit(queues, self.handing, &again, &seen.inventory).await
     }
 
-    /// Hands over what turned out to be needed: further repeats, and runs that their marks leave out. Returns whether
+    /// Hands over what turned out to be needed: further repeats, runs that their marks leave out, and profiles of
+    /// workers that report that they can make them. Returns whether
     /// there was something.
     async fn next_round(
         &mut self,
@@ -326,7 +327,7 @@ impl Watch<'_> {
         observer: &mut dyn Observer,
     ) -> Result<bool, Failure> {
         let plan = self.handing.plan;
-        if plan.rules.is_empty() {
+        if !plan.depends_on_results() {
             return Ok(false);
         }
         let present = Present { slurm: true, ssh: true, ..Present::default() };
@@ -390,6 +391,7 @@ impl Watch<'_> {
             let record = inventory.jobs.get(&id).and_then(Standing::record);
             (record.map_or(State::Waiting, |record| record.outcome.policy().leaves), false)
         };
-        Ok(decided.iter().map(of).collect())
+        let is_known = |decided: &&Decided| decided.is_listed() || self.tried.contains(&decided.job.id());
+        Ok(decided.iter().filter(is_known).map(of).collect())
     }
 }

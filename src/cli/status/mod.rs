@@ -146,7 +146,7 @@ impl Look<'_> {
         let read = self.read.take().unwrap_or_else(|| self.store.load_inventory());
         let inventory = read.map_err(Failure::store)?;
         let mut decided = self.here.decide(&self.plan, &inventory);
-        decided.retain(|decided| self.selection.contains(decided.job.key()));
+        decided.retain(|decided| self.selection.contains(decided.job.key()) && decided.is_listed());
         let mut overview = Overview::of(&self.plan, &inventory, &decided, self.args.include_marked);
         overview.drift = self.drift.clone();
         overview.queue = self.queue(&decided)?;

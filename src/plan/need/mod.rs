@@ -1,4 +1,5 @@
-//! Which repeats a config still needs, where the matrix lets the results decide: `until`, and `replace_marked`.
+//! Which jobs a config still needs, where results decide: repeats by `until` and `replace_marked` of the matrix, and
+//! the job that profiles operators by what the config's worker reports.
 //!
 //! What counts depends on marks, which this room does not know. A [`Judge`] tells it: plain data, per done job. Nothing
 //! else than that and the records decides, so whoever resumes a plan decides as the run did that was cut off.
@@ -8,12 +9,13 @@ mod simulation;
 #[cfg(test)]
 mod tests;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use super::{Inventory, NotDone, Plan, Standing};
-use crate::job::{Job, JobId, State};
+use crate::job::{Job, JobId, Key, Kind, Name, State};
 use crate::matrix::RepeatRule;
+use crate::protocol::PROFILES_OPERATORS;
 use crate::record::Record;
 use crate::stats::{CONFIDENCE, Course};
 
@@ -41,6 +43,16 @@ pub struct Needs {
     configs: BTreeMap<JobId, Need>,
     /// The done jobs that are to be repeated, each with the marks that leave it out.
     replaced: BTreeMap<JobId, String>,
+    profiling: Profiling,
+}
+
+/// Which configs have a worker that can profile operators, for envs where that decides whether it does.
+#[derive(Clone, Debug, Default, PartialEq)]
+struct Profiling {
+    /// These envs.
+    envs: BTreeSet<Name>,
+    /// The ids of the timing configs of which a run reported it.
+    able: BTreeSet<JobId>,
 }
 
 /// What a config needs.
@@ -67,6 +79,12 @@ pub enum Wanted {
 }
 
 impl Needs {
+    /// Those of `plan`, whose done jobs are worth what `judge` says. It is only asked if that matters.
+    pub fn judged(plan: &Plan, inventory: &Inventory, judge: &dyn Judge) -> Self {
+        let worths = if plan.rules.is_empty() { BTreeMap::new() } else { judge.judge(plan, inventory) };
+        Needs::of(plan, inventory, &worths)
+    }
+
     /// Those of `plan`, whose done jobs are worth what `worths` says.
     pub fn of(plan: &Plan, inventory: &Inventory, worths: &BTreeMap<JobId, Worth>) -> Self {
         let mut jobs: BTreeMap<JobId, Vec<&Job>> = BTreeMap::new();
@@ -75,7 +93,7 @@ impl Needs {
                 jobs.entry(job.key().config_id()).or_default().push(job);
             }
         }
-        let mut needs = Needs::default();
+        let mut needs = Needs { profiling: Profiling::of(plan, inventory), ..Needs::default() };
         for (config, rule) in &plan.rules {
             let mut jobs = jobs.remove(config).unwrap_or_default();
             jobs.sort_by_key(|job| job.key().repeat);
@@ -96,6 +114,11 @@ impl Needs {
             // An attempt that nobody looks after is finished first, and a failure is tried again.
             NotDone::Unfinished { .. } | NotDone::Running | NotDone::Corrupt { .. } => false,
         };
+        if may_wait && !self.profiling.wants(job.key()) {
+            return Wanted::No(
+                "no run of its config reports that its worker can profile operators".to_owned(),
+            );
+        }
         let is_known = may_wait && !self.configs.is_empty();
         match is_known.then(|| self.configs.get(&job.key().config_id())).flatten() {
             Some(need) => need.wants(job),
@@ -103,10 +126,46 @@ impl Needs {
         }
     }
 
+    /// Learns from a new `record`, without another look at all of them.
+    pub fn learn(&mut self, record: &Record) {
+        self.profiling.learn(record);
+    }
+
     /// Why the done `job` is to be repeated; `None` if it is not.
     pub fn replaces(&self, job: &Job) -> Option<&str> {
         self.replaced.get(&job.id()).map(String::as_str)
     }
+}
+
+impl Profiling {
+    fn of(plan: &Plan, inventory: &Inventory) -> Self {
+        let envs = plan.envs.iter().filter(|(_, env)| env.ops_if_reported).map(|(name, _)| name.clone());
+        let mut profiling = Profiling { envs: envs.collect(), able: BTreeSet::new() };
+        if !profiling.envs.is_empty() {
+            inventory.records().for_each(|record| profiling.learn(record));
+        }
+        profiling
+    }
+
+    fn learn(&mut self, record: &Record) {
+        let key = &record.key;
+        if key.kind == Kind::Timing && self.envs.contains(&key.env) && reports_profiles(record) {
+            self.able.insert(key.config_id());
+        }
+    }
+
+    /// Whether the job of `key` is of another kind, or its worker can do it as far as is known.
+    fn wants(&self, key: &Key) -> bool {
+        key.kind != Kind::Ops
+            || !self.envs.contains(&key.env)
+            || self.able.contains(&key.timing_config().id())
+    }
+}
+
+/// Whether `record` is of a success whose worker reported that it can profile operators.
+fn reports_profiles(record: &Record) -> bool {
+    let measurement = record.measurement.as_ref().filter(|_| record.outcome.is_success());
+    measurement.is_some_and(|it| it.details.profiles.iter().any(|word| word == PROFILES_OPERATORS))
 }
 
 impl Need {

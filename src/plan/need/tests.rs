@@ -6,6 +6,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::job::Key;
+use crate::protocol::Report;
 use crate::record::testing::record_of;
 use crate::record::{Outcome, Record};
 use crate::stats::mean_interval;
@@ -184,6 +185,53 @@ fn a_marked_run_is_repeated_as_often_as_the_rule_says() {
     );
     satisfied[3].is_left_out = true;
     assert_eq!(replaced(RepeatRule { replace_marked: 2, ..RULE }, &satisfied), [3, 4]);
+}
+
+/// A record of the timing job `key`, whose worker reports these `profiles`.
+fn reporting(key: &Key, profiles: &[&str], outcome: Outcome) -> Record {
+    let text = format!(
+        r#"{{ "schema": 1, "samples": {batch}, "elapsed_s": 1, "synchronized": true,
+              "effective": {{ "device": "cpu", "precision": "fp32", "batch": {batch} }},
+              "details": {{ "profiles": {profiles:?} }} }}"#,
+        batch = key.batch
+    );
+    let Ok(Report::Measured(measurement)) = Report::parse(&text) else { panic!("{text} is sound") };
+    Record { measurement: Some(*measurement), ..record_of(key.clone(), outcome) }
+}
+
+/// Whether the job that profiles the operators of a config is wanted after a timing job left `record`, if `record` says
+/// whether its worker can, or if that is declared.
+fn profiles_wanted(record: Option<Record>, ops_if_reported: bool) -> bool {
+    let ops = Key::example().profiled(Kind::Ops, Default::default());
+    let mut plan = Plan::example(vec![Key::example(), ops.clone()]);
+    plan.envs.values_mut().for_each(|env| env.ops_if_reported = ops_if_reported);
+    let mut needs = Needs::of(&plan, &Inventory::default(), &BTreeMap::new());
+    let mut inventory = Inventory::default();
+    if let Some(record) = record {
+        needs.learn(&record);
+        inventory.jobs.insert(record.id, Standing::Done(Arc::new(record)));
+    }
+    assert_eq!(needs, Needs::of(&plan, &inventory, &BTreeMap::new()), "learning is looking again");
+    assert_eq!(needs.wants(&plan.jobs[0], &NotDone::NeverRan), Wanted::Yes, "a timing job always is");
+    let wanted = needs.wants(&Job::new(ops), &NotDone::NeverRan);
+    assert!(matches!(wanted, Wanted::Yes | Wanted::No(_)), "{wanted:?}");
+    wanted == Wanted::Yes
+}
+
+#[test]
+fn operators_are_profiled_where_a_run_of_the_config_reports_that_they_can_be() {
+    let key = Key::example();
+    let other = Key { batch: 77, ..key.clone() };
+    let repeat = Key { repeat: 3, ..key.clone() };
+    let failed = || Outcome::Signalled { signal: 9 };
+    assert!(!profiles_wanted(None, true));
+    assert!(!profiles_wanted(Some(reporting(&key, &[], Outcome::Succeeded)), true));
+    assert!(!profiles_wanted(Some(reporting(&key, &["energy"], Outcome::Succeeded)), true));
+    assert!(!profiles_wanted(Some(reporting(&key, &["ops"], failed())), true));
+    assert!(!profiles_wanted(Some(reporting(&other, &["ops"], Outcome::Succeeded)), true));
+    assert!(profiles_wanted(Some(reporting(&key, &["energy", "ops"], Outcome::Succeeded)), true));
+    assert!(profiles_wanted(Some(reporting(&repeat, &["ops"], Outcome::Succeeded)), true));
+    assert!(profiles_wanted(None, false), "it is declared");
 }
 
 proptest! {

@@ -11,7 +11,7 @@ use crate::event::{Event, Observer, Summary, Waiting, WorkerFate};
 use crate::host::{InCloud, Named};
 use crate::job::{Device, Job, JobId, State};
 use crate::lock::{JobLock, LockDir, LockError, Others, OwnerLock, Patience, PhysicalDevice};
-use crate::plan::{Ceilings, Decided, Decision, Inventory, Judge, NotDone, Plan, Standing};
+use crate::plan::{Ceilings, Decided, Decision, Inventory, Judge, NotDone, Plan, Standing, is_listed};
 use crate::record::{CloudNotice, HostFacts, Record, WorkerFacts};
 use crate::run::concern::concerns_one_job;
 use crate::run::error::DispatchError;
@@ -230,10 +230,10 @@ impl Run<'_> {
     pub(super) fn note(&mut self, job: &Job, standing: Standing) {
         let after = standing.record().cloned();
         let before = self.order.inventory.jobs.insert(job.id(), standing);
-        if let Some(after) = after {
-            self.ceilings.replace(before.as_ref().and_then(Standing::record).map(|before| &**before), &after);
+        if let Some(after) = &after {
+            self.ceilings.replace(before.as_ref().and_then(Standing::record).map(|before| &**before), after);
         }
-        self.wants.note(self.order.plan, job);
+        self.wants.note(self.order.plan, job, after.as_deref());
     }
 
     /// Says, once per env, which variables of our environment the worker of a failed attempt did not get.
@@ -275,6 +275,9 @@ impl Run<'_> {
         let mut summary = Summary { stopped_by, stopped_alone, ..Summary::default() };
         for Decided { job, decision } in self.order.decided {
             let state = self.states.get(&job.id()).copied().unwrap_or_else(|| decision.state());
+            if !is_listed(job, state) {
+                continue;
+            }
             let done_before = *decision == Decision::Skip || self.done_by_others.contains(&job.id());
             summary.add(state, done_before);
         }

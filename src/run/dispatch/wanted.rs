@@ -15,7 +15,7 @@ impl Run<'_> {
     /// Why `job`, which is not done, is not needed; `None` if it is. In an interleaved order this asks once per block:
     /// before the first job whose config has a newer record.
     pub(super) fn not_needed(&mut self, job: &Job) -> Option<String> {
-        if self.order.plan.rules.is_empty() {
+        if !self.order.plan.depends_on_results() {
             return None;
         }
         if self.wants.is_outdated(job) {

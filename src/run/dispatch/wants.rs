@@ -1,9 +1,10 @@
-//! What the configs still need: `until` and `replace_marked` of the matrix.
+//! What the configs still need, where results decide it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::job::{Job, JobId};
 use crate::plan::{Inventory, Judge, Needs, Plan};
+use crate::record::Record;
 
 /// What is needed by the records that were there when it was last asked.
 #[derive(Debug, Default)]
@@ -18,13 +19,14 @@ pub(super) struct Wants {
 impl Wants {
     /// What is needed by the records of `inventory`.
     pub(super) fn of(plan: &Plan, inventory: &Inventory, judge: &dyn Judge) -> Self {
-        let mut wants = Wants::default();
-        wants.look(plan, inventory, judge);
-        wants
+        Wants { needs: Needs::judged(plan, inventory, judge), ..Wants::default() }
     }
 
-    /// Notes a new record of `job`.
-    pub(super) fn note(&mut self, plan: &Plan, job: &Job) {
+    /// Notes a new record of `job`; `None` if it has none any more.
+    pub(super) fn note(&mut self, plan: &Plan, job: &Job, record: Option<&Record>) {
+        if let Some(record) = record {
+            self.needs.learn(record);
+        }
         if !plan.rules.is_empty() {
             self.outdated.insert(job.key().config_id());
         }
@@ -32,7 +34,7 @@ impl Wants {
 
     pub(super) fn look(&mut self, plan: &Plan, inventory: &Inventory, judge: &dyn Judge) {
         if !plan.rules.is_empty() {
-            self.needs = Needs::of(plan, inventory, &judge.judge(plan, inventory));
+            self.needs = Needs::judged(plan, inventory, judge);
         }
         self.outdated.clear();
     }

@@ -24,7 +24,8 @@ pub(in crate::run) struct Answer {
 }
 
 impl Profilers {
-    /// The profiler for the job of `key`; `None` for a timing job. `path` is the worker's `PATH`.
+    /// The profiler for the job of `key`; `None` for a job without a program around its worker. `path` is the worker's
+    /// `PATH`.
     pub(in crate::run) async fn ready(&mut self, key: &Key, path: &str, host: &HostFacts) -> Option<Answer> {
         let purpose = Purpose {
             kind: key.kind,
@@ -37,7 +38,7 @@ impl Profilers {
             return Some(Answer { profiler, sentences: Vec::new() });
         }
         let found = match key.kind {
-            Kind::Timing => return None,
+            Kind::Timing | Kind::Ops => return None,
             Kind::Ncu => ncu::probe(&purpose, host).await,
             Kind::Perf => perf::probe(&purpose, host).await,
         };

@@ -9,7 +9,7 @@ from .networks import NETWORKS, Cost
 from .words import word
 
 PRECISIONS = ["fp32", "tf32", "amp", "bf16"]
-KINDS = ["timing", "ncu", "perf"]
+KINDS = ["timing", "ncu", "perf", "ops"]
 
 # What of a host makes its runs incomparable with others.
 FACTS = ["hostname", "boot_id", "os", "cpu", "memory_bytes", "governor", "power_source", "nvidia_driver", "gpus"]
