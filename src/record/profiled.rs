@@ -182,6 +182,7 @@ fn not_profiled(cause: &str, message: &str, remedy: &str) -> NotProfiled {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::job::WorkerTemplate;
 
     const PERMISSION: &str = "==PROF== Connected to process 1 (/opt/worker)\n\
         ==ERROR== ERR_NVGPUCTRPERM - The user does not have permission\n==PROF== Disconnected from process 1\n\
@@ -236,6 +237,27 @@ mod tests {
         let (outcome, counters) = decide_profiled(Kind::Ncu, Outcome::Succeeded, &mut table, &output);
         let Some(Counters::Ncu(counters)) = counters else { panic!("{outcome}") };
         assert_eq!((outcome, counters.version.as_deref()), (Outcome::Succeeded, Some("2026.1")));
+    }
+
+    #[test]
+    fn a_worker_that_was_asked_for_operators_and_reports_none_has_its_remedy() {
+        let shipped = Key { kind: Kind::Ops, ..Key::example() };
+        let own = Key { worker: WorkerTemplate::Command(["train".into()].into()), ..shipped.clone() };
+        for (key, part) in [(&shipped, "./bootstrap.sh build"), (&own, "window()")] {
+            let Outcome::NotProfiled(why) = decide_operators(key, Outcome::Succeeded, None) else { panic!() };
+            assert_eq!(
+                (why.cause.as_str(), why.message.as_str()),
+                ("no_operators", "the worker reported no operators")
+            );
+            assert!(
+                why.remedy.contains(part) && why.remedy.ends_with("`profile: { ops: false }`"),
+                "{}",
+                why.remedy
+            );
+        }
+        let exited = Outcome::Exited { code: 1, message: None };
+        assert_eq!(decide_operators(&own, exited.clone(), None), exited, "its own failure is reported");
+        assert_eq!(decide_operators(&Key::example(), Outcome::Succeeded, None), Outcome::Succeeded);
     }
 
     #[test]
