@@ -1,0 +1,31 @@
+//! Sums and products of counts. One that is unknown, or more than 64 bits hold, is unknown.
+
+/// The sum of `parts`.
+pub(super) fn sum(parts: impl IntoIterator<Item = Option<u64>>) -> Option<u64> {
+    parts.into_iter().try_fold(0, |sum: u64, part| sum.checked_add(part?))
+}
+
+/// The product of `factors`.
+pub(super) fn product(factors: impl IntoIterator<Item = Option<u64>>) -> Option<u64> {
+    factors.into_iter().try_fold(1, |product: u64, factor| product.checked_mul(factor?))
+}
+
+/// The elements of a tensor with these sizes.
+pub(super) fn elements(sizes: &[u64]) -> Option<u64> {
+    product(sizes.iter().copied().map(Some))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_overflows_is_unknown() {
+        assert_eq!(elements(&[2, 3, 4]), Some(24));
+        assert_eq!(elements(&[]), Some(1));
+        assert_eq!(elements(&[u64::MAX, 2]), None);
+        assert_eq!(sum([Some(1), Some(2)]), Some(3));
+        assert_eq!(sum([Some(u64::MAX), Some(1)]), None);
+        assert_eq!(sum([Some(1), None]), None);
+    }
+}
