@@ -14,6 +14,8 @@ pub(super) struct Callees {
     /// So many of the operator's first tensors are also inputs of the callee, perhaps in other shapes. A callee with
     /// other inputs was called by another operator. With 0, nothing else calls it.
     pub(super) shared: usize,
+    /// Whether the operator may call them once for each group of channels, with a part of each of these tensors.
+    pub(super) in_groups: bool,
     /// Whether PyTorch calls them on processors and on CUDA.
     pub(super) are_usual: bool,
 }
@@ -33,16 +35,94 @@ impl<'a> Called<'a> {
     /// Whether one of `callees` got the inputs of `operator`.
     pub(super) fn does_work_of(&self, operator: &OperatorSample, callees: Callees) -> bool {
         let inputs: Vec<u64> = sizes(operator).take(callees.shared).collect();
-        let got_all = |call: &HashSet<u64>| inputs.iter().all(|size| call.contains(size));
+        let got_inputs =
+            |call| if callees.in_groups { got_a_group(call, &inputs) } else { got(call, &inputs, 1) };
         let mut calls = callees.names.iter().filter_map(|name| self.0.get(name)).flatten();
-        calls.any(got_all)
+        calls.any(got_inputs)
     }
+}
+
+/// Whether a call with tensors of `sizes` got one of so many `groups` of each of `inputs`.
+fn got(sizes: &HashSet<u64>, inputs: &[u64], groups: u64) -> bool {
+    inputs.iter().all(|input| input % groups == 0 && sizes.contains(&(input / groups)))
+}
+
+/// Whether it got one of any number of groups.
+fn got_a_group(sizes: &HashSet<u64>, inputs: &[u64]) -> bool {
+    let Some(first) = inputs.first() else { return true };
+    let groups = sizes.iter().filter_map(|size| first.checked_div(*size)).filter(|groups| *groups > 0);
+    groups.into_iter().any(|groups| got(sizes, inputs, groups))
 }
 
 /// Elements of each tensor of `operator`.
 fn sizes(operator: &OperatorSample) -> impl Iterator<Item = u64> {
     operator.shapes.iter().flatten().filter_map(|sizes| elements(sizes))
 }
+
+/// Callees that get all of the operator's first `shared` tensors.
+const fn callees(names: &'static [&'static str], shared: usize, are_usual: bool) -> Callees {
+    Callees { names, shared, in_groups: false, are_usual }
+}
+
+/// The operators that compute convolutions.
+const CONVOLUTIONS: &[&str] = &[
+    "aten::cudnn_convolution",
+    "aten::cudnn_convolution_transpose",
+    "aten::mkldnn_convolution",
+    "aten::miopen_convolution",
+    "aten::miopen_convolution_transpose",
+    "aten::miopen_depthwise_convolution",
+    "aten::_mps_convolution",
+    "aten::_mps_convolution_transpose",
+    "aten::convolution_overrideable",
+    "aten::_nnpack_spatial_convolution",
+    "aten::_slow_conv2d_forward",
+    "aten::slow_conv3d_forward",
+    "aten::_conv_depthwise2d",
+    "aten::conv_depthwise3d",
+    "aten::slow_conv_dilated2d",
+    "aten::slow_conv_dilated3d",
+    "aten::slow_conv_transpose2d",
+    "aten::slow_conv_transpose3d",
+];
+
+/// The operators that compute their gradients.
+const BACKWARD_CONVOLUTIONS: &[&str] = &[
+    "aten::_slow_conv2d_backward",
+    "aten::convolution_backward_overrideable",
+    "aten::mps_convolution_backward",
+    "aten::mps_convolution_transpose_backward",
+];
+
+/// Operators of the table that leave their work to others on some devices.
+pub(super) const CALLEES: &[(&str, Callees)] = &[
+    // oneDNN's transposed convolution is called without an operator.
+    ("_convolution", Callees { names: CONVOLUTIONS, shared: 2, in_groups: true, are_usual: true }),
+    // oneDNN, cuDNN and MIOpen are called without an operator.
+    (
+        "convolution_backward",
+        Callees { names: BACKWARD_CONVOLUTIONS, shared: 3, in_groups: true, are_usual: false },
+    ),
+    // MPS computes it by itself.
+    ("linear", callees(&["aten::addmm", "aten::mm", "aten::mkldnn_linear"], 2, true)),
+    // On CUDA. Nothing else calls these.
+    ("_scaled_dot_product_flash_attention", callees(&["aten::_flash_attention_forward"], 0, true)),
+    ("_scaled_dot_product_flash_attention_backward", callees(&["aten::_flash_attention_backward"], 0, true)),
+    ("_scaled_dot_product_efficient_attention", callees(&["aten::_efficient_attention_forward"], 0, true)),
+    (
+        "_scaled_dot_product_efficient_attention_backward",
+        callees(&["aten::_efficient_attention_backward"], 0, true),
+    ),
+    ("_scaled_dot_product_cudnn_attention", callees(&["aten::_cudnn_attention_forward"], 0, true)),
+    ("_scaled_dot_product_cudnn_attention_backward", callees(&["aten::_cudnn_attention_backward"], 0, true)),
+    // On MPS.
+    ("native_group_norm", callees(&["aten::native_batch_norm"], 1, false)),
+    ("relu", callees(&["aten::clamp_min", "aten::clamp_min_"], 1, true)),
+    ("zero_", callees(&["aten::fill_"], 1, true)),
+    // On processors, a mean is a sum that is divided in place.
+    ("mean", callees(&["aten::sum"], 1, false)),
+    ("native_dropout", callees(&["aten::bernoulli_"], 1, false)),
+];
 
 #[cfg(test)]
 mod tests {
@@ -68,7 +148,7 @@ mod tests {
 
     #[test]
     fn a_backward_pass_leaves_its_work_to_the_convolution_of_its_device() {
-        let mask = vec![json!(null), json!(null), json!(null), json!([8]), json!([1, 1]), json!([0, 0])];
+        let mask = [json!(null), json!(null), json!(null), json!([8]), json!([1, 1]), json!([0, 0])];
         let tensors = ["float64 2 8 6 6", "float64 2 3 8 8", "float64 8 3 3 3"];
         let of = |name: &str, more: &[serde_json::Value]| {
             with_arguments(sample(name, &tensors), mask.iter().chain(more).cloned().collect())
@@ -80,6 +160,24 @@ mod tests {
         let macs = 2 * 8 * 36 * 27;
         assert_eq!(flops(&[backward.clone(), slow]), [Some(0), Some(2 * macs)]);
         assert_eq!(work(&backward).flops, Some(2 * macs), "oneDNN and cuDNN are called without an operator");
+    }
+
+    #[test]
+    fn a_convolution_in_groups_leaves_each_to_a_call() {
+        let inputs = ["float64 2 8 8 8", "float64 8 2 3 3", "float64 8"];
+        let group = ["float64 2 2 8 8", "float64 2 2 3 3", "-", "float64 2"];
+        let arguments = [json!(null), json!(null), json!(null), json!([1, 1]), json!([1, 1]), json!([1, 1])];
+        let flags = [json!(false), json!([0, 0]), json!(4)];
+        let whole = with_arguments(
+            sample("aten::_convolution", &inputs),
+            arguments.iter().chain(&flags).cloned().collect(),
+        );
+        let lists = vec![json!(null), json!(null), json!([3, 3]), json!(null), json!([1, 1]), json!([1, 1])];
+        let part = with_arguments(sample("aten::_slow_conv2d_forward", &group), lists);
+        let macs = 2 * 8 * 64 * 2 * 9;
+        assert_eq!(flops(&[whole.clone(), part]), [Some(0), Some(2 * macs / 4)]);
+        // oneDNN's transposed convolution is called without an operator.
+        assert_eq!(flops(&[whole]), [Some(2 * macs)]);
     }
 
     #[test]

@@ -92,6 +92,12 @@ pub(super) const OVERRIDEABLE: Forward = Forward {
     geometry: geometry(3, 4, 5),
     direction: Direction::Flag { transposed: 6, output_padding: 7, groups: Some(8) },
 };
+/// `(input, weight, bias, padding, stride)`
+pub(super) const NNPACK: Forward = Forward {
+    added: &[2],
+    geometry: Geometry { stride: 4, padding: 3, dilation: None },
+    direction: Direction::Regular,
+};
 /// `(input, weight, kernel_size, bias, stride, padding)`
 pub(super) const SLOW: Forward = Forward {
     added: &[3],

@@ -2,8 +2,9 @@
 
 use crate::protocol::OperatorClass;
 
+use super::entry::Entry;
 use super::inputs::Inputs;
-use super::table::{Entry, nothing, unknown};
+use super::rule::{nothing, unknown};
 use super::work::Work;
 use OperatorClass::{
     Attention, Communication, Convolution, Copy, Data, Elementwise, Lookup, Normalisation, Optimizer, Other,
@@ -140,7 +141,9 @@ const KERNELS: [(&str, OperatorClass); 26] = [
 ];
 
 fn kernel(name: &str) -> Option<Entry> {
-    let (_, class) = KERNELS.iter().find(|(part, _)| name.contains(part))?;
+    // An operator with a kernel's name in its own can do anything.
+    let is_operator = name.starts_with("aten::");
+    let (_, class) = KERNELS.iter().find(|(part, _)| !is_operator && name.contains(part))?;
     let multiplies = matches!(class, Convolution | Attention);
     Some(Entry::new(*class, if multiplies { unknown } else { no_products }))
 }

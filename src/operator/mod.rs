@@ -21,10 +21,12 @@
 //! | file | what it is |
 //! |---|---|
 //! | `table` | PyTorch's names, with the class and the rule of each |
+//! | `entry` | what is known of an operator by its name |
 //! | `families` | names that follow a pattern: compiled kernels, collectives, nodes of autograd |
 //! | `callees` | operators that leave their work to others |
 //! | `inputs` | shapes, types and arguments of a call |
 //! | `count` | counts that overflow to unknown |
+//! | `rule` | how work follows from inputs |
 //! | `convolution`, `product`, `attention`, … | the rules |
 //!
 //! Shapes and arguments are those of PyTorch's `native_functions.yaml`, version 2.11.
@@ -34,12 +36,16 @@ mod callees;
 mod convolution;
 mod count;
 mod elementwise;
+mod entry;
 mod families;
 mod inputs;
 mod lookup;
 mod normalisation;
 mod pooling;
 mod product;
+#[cfg(test)]
+mod profile_tests;
+mod rule;
 mod table;
 #[cfg(test)]
 mod testing;
@@ -48,8 +54,8 @@ mod work;
 
 use crate::protocol::{OperatorClass, OperatorSample, Phase};
 
+use entry::Entry;
 use inputs::Inputs;
-use table::Entry;
 
 pub use work::Work;
 
@@ -83,7 +89,7 @@ pub fn works(operators: &[OperatorSample]) -> Vec<Work> {
 }
 
 fn entry(operator: &OperatorSample) -> Entry {
-    table::entry(&operator.name).unwrap_or_else(|| families::entry(&operator.name))
+    entry::named(&operator.name).unwrap_or_else(|| families::entry(&operator.name))
 }
 
 impl Entry {
@@ -128,7 +134,7 @@ mod tests {
     #[test]
     fn damaged_shapes_have_no_work_and_do_not_panic() {
         let huge = format!("float32 {0} {0} {0} {0}", u64::MAX);
-        for name in table::names() {
+        for name in entry::names() {
             for shapes in
                 [&[][..], &["float32"], &[&huge, &huge, &huge, &huge], &["float32 0 0", "float32 0"]]
             {

@@ -21,7 +21,14 @@ pub(super) fn mean(inputs: &Inputs<'_>) -> Work {
     pool(inputs, None, 4, 0)
 }
 
-/// `_adaptive_avg_pool2d(input, output_size)`, and changes of resolution.
+/// `upsample_nearest2d(input, output_size, scales…)` with a scale for each axis, and `BETWEEN` arguments before them. With
+/// other arguments it is the variant for factors, which calls this one.
+pub(super) fn resize<const BETWEEN: usize>(inputs: &Inputs<'_>) -> Work {
+    let is_variant = inputs.sizes(1).is_none_or(|image| inputs.len() != 2 + BETWEEN + image.len());
+    if is_variant { Work::NOTHING } else { to_size(inputs) }
+}
+
+/// `_adaptive_avg_pool2d(input, output_size)`.
 pub(super) fn to_size(inputs: &Inputs<'_>) -> Work {
     let (Some(input), Some(image)) = (inputs.tensor(0), inputs.sizes(1)) else { return Work::UNKNOWN };
     Work::moving([input.bytes(), input.bytes_of(product([planes(input, image.len()), elements(&image)]))])
@@ -89,6 +96,7 @@ fn planes(input: Tensor<'_>, axes: usize) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::super::testing::{known, work_of};
+    use super::*;
     use serde_json::json;
 
     #[test]
@@ -122,8 +130,11 @@ mod tests {
 
     #[test]
     fn resolutions_by_hand() {
-        let larger = work_of("upsample_nearest2d", &["float32 1 2 4 4"], &json!({ "1": [8, 8] }));
-        assert_eq!(larger, known(0, 2 * 4 * (16 + 64)));
+        let inputs = ["float32 1 2 4 4", "-", "-", "-", "-"];
+        let larger = known(0, 2 * 4 * (16 + 64));
+        assert_eq!(work_of("upsample_nearest2d", &inputs[..4], &json!({ "1": [8, 8] })), larger);
+        assert_eq!(work_of("upsample_bilinear2d", &inputs, &json!({ "1": [8, 8] })), larger);
+        assert_eq!(work_of("upsample_bilinear2d", &inputs[..4], &json!({ "1": [8, 8] })), Work::NOTHING);
         let lists = json!({ "1": [8, 8], "2": [1, 2, 4, 4] });
         let backward = work_of("upsample_nearest2d_backward", &["float32 1 2 8 8"], &lists);
         assert_eq!(backward, known(0, 2 * 4 * (16 + 64)));

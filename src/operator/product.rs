@@ -116,7 +116,8 @@ mod tests {
         assert_eq!(work_of("addmm", &["float32 5", "float32 2 3", "float32 3 5"], &none), bias);
         let batches = known(2 * 7 * 2 * 3 * 5, 2 * 7 * (6 + 15 + 10));
         assert_eq!(work_of("bmm", &["bfloat16 7 2 3", "bfloat16 7 3 5"], &none), batches);
-        assert_eq!(work_of("mv", &["float32 2 3", "float32 3"], &none), known(12, 4 * (6 + 3 + 2)));
+        let vector = work_of("addmv_", &["float32 2", "float32 2 3", "float32 3"], &none);
+        assert_eq!(vector, known(12, 4 * (2 + 6 + 3 + 2)));
         assert_eq!(work_of("dot", &["float32 3", "float32 3"], &none), known(6, 4 * (3 + 3 + 1)));
         assert_eq!(work_of("mm", &["float32 2 3", "float32 4 5"], &none), Work::UNKNOWN);
         let scaled = work_of("_scaled_mm", &["float8_e4m3fn 2 3", "float8_e4m3fn 3 5"], &none);

@@ -2,106 +2,27 @@
 //!
 //! A name is without `aten::`, and without the `_` at the end of its variant in place.
 
-use std::collections::HashMap;
-use std::sync::LazyLock;
-
 use crate::protocol::OperatorClass;
 
-use super::callees::Callees;
 use super::elementwise::{compare, copy, dropout, fill, map, norm, reduce, reduce_twice, sum};
-use super::inputs::Inputs;
 use super::lookup::gather;
-use super::work::Work;
+use super::rule::Rule::{self, Attend, AttendBack, Convolve, ConvolveBack, Of};
+use super::rule::{nothing, unknown};
 use super::{attention, convolution, lookup, normalisation, pooling, product};
 use OperatorClass::{
     Attention, Convolution, Copy, Elementwise, Lookup, Normalisation, Optimizer, Other, Pooling, Product,
 };
-use Rule::{Attend, AttendBack, Convolve, ConvolveBack, Of};
-
-/// How the work of a call follows from its inputs.
-#[derive(Clone, Copy)]
-pub(super) enum Rule {
-    Of(fn(&Inputs<'_>) -> Work),
-    Convolve(&'static convolution::Forward),
-    ConvolveBack(&'static convolution::Backward),
-    Attend(&'static attention::Places),
-    AttendBack(&'static attention::Places),
-}
-
-impl Rule {
-    pub(super) fn work(self, inputs: &Inputs<'_>) -> Work {
-        match self {
-            Of(rule) => rule(inputs),
-            Convolve(places) => convolution::forward(inputs, places),
-            ConvolveBack(places) => convolution::backward(inputs, places),
-            Attend(places) => attention::forward(inputs, places),
-            AttendBack(places) => attention::backward(inputs, places),
-        }
-    }
-}
-
-/// What is known of an operator by its name.
-#[derive(Clone, Copy)]
-pub(super) struct Entry {
-    pub(super) class: OperatorClass,
-    pub(super) rule: Rule,
-    /// The operators that it may leave its work to.
-    pub(super) callees: Option<Callees>,
-}
-
-impl Entry {
-    pub(super) const fn new(class: OperatorClass, rule: fn(&Inputs<'_>) -> Work) -> Self {
-        Entry { class, rule: Of(rule), callees: None }
-    }
-}
-
-/// The entry of PyTorch's operator called `name`.
-pub(super) fn entry(name: &str) -> Option<Entry> {
-    static ENTRIES: LazyLock<HashMap<&str, Entry>> = LazyLock::new(entries);
-    let name = name.strip_prefix("aten::").unwrap_or(name);
-    ENTRIES.get(name).or_else(|| ENTRIES.get(name.strip_suffix('_')?)).copied()
-}
-
-/// All names of the table.
-#[cfg(test)]
-pub(super) fn names() -> impl Iterator<Item = &'static str> {
-    ROWS.iter().flat_map(|(_, _, names)| names.split_whitespace())
-}
-
-fn entries() -> HashMap<&'static str, Entry> {
-    let rows = ROWS.iter().flat_map(|(class, rule, names)| {
-        let entry = Entry { class: *class, rule: *rule, callees: None };
-        names.split_whitespace().map(move |name| (name, entry))
-    });
-    let mut entries: HashMap<&str, Entry> = rows.collect();
-    for (name, callees) in CALLEES {
-        if let Some(entry) = entries.get_mut(name) {
-            entry.callees = Some(*callees);
-        }
-    }
-    entries
-}
-
-/// The rule of an operator that leaves all work to others, of a view and of an allocation.
-pub(super) fn nothing(_: &Inputs<'_>) -> Work {
-    Work::NOTHING
-}
-
-/// The rule of an operator whose inputs do not show its work.
-pub(super) fn unknown(_: &Inputs<'_>) -> Work {
-    Work::UNKNOWN
-}
 
 /// Operators of one class with one rule.
-type Row = (OperatorClass, Rule, &'static str);
+pub(super) type Row = (OperatorClass, Rule, &'static str);
 
 /// The table. A name is in one row.
-const ROWS: &[Row] = &[
+pub(super) const ROWS: &[Row] = &[
     // ---- Convolutions ----------------------------------------------------------------------------------------------
     (
         Convolution,
         Of(nothing),
-        "conv1d conv2d conv3d conv_transpose1d conv_transpose2d conv_transpose3d convolution _convolution \
+        "conv1d conv2d conv3d conv_transpose1d conv_transpose2d conv_transpose3d convolution \
          _convolution_mode thnn_conv2d slow_conv3d",
     ),
     (Convolution, Convolve(&convolution::CUDNN), "cudnn_convolution"),
@@ -123,7 +44,8 @@ const ROWS: &[Row] = &[
          miopen_depthwise_convolution _mps_convolution",
     ),
     (Convolution, Convolve(&convolution::MIOPEN_TRANSPOSED), "miopen_convolution_transpose"),
-    (Convolution, Convolve(&convolution::OVERRIDEABLE), "convolution_overrideable"),
+    (Convolution, Convolve(&convolution::OVERRIDEABLE), "convolution_overrideable _convolution"),
+    (Convolution, Convolve(&convolution::NNPACK), "_nnpack_spatial_convolution"),
     (Convolution, Convolve(&convolution::SLOW), "_slow_conv2d_forward slow_conv3d_forward"),
     (
         Convolution,
@@ -140,10 +62,10 @@ const ROWS: &[Row] = &[
     (
         Product,
         Of(nothing),
-        "matmul einsum tensordot inner bilinear _trilinear chain_matmul linalg_multi_dot \
+        "matmul mv vdot einsum tensordot inner bilinear _trilinear chain_matmul linalg_multi_dot \
          mkldnn_linear_backward lstm gru rnn_tanh rnn_relu lstm_cell gru_cell",
     ),
-    (Product, Of(product::matrices::<0>), "mm bmm mv dot vdot"),
+    (Product, Of(product::matrices::<0>), "mm bmm dot"),
     (Product, Of(product::matrices::<1>), "addmm baddbmm addmv _addmm_activation"),
     (Product, Of(product::scaled), "_scaled_mm _int_mm"),
     (Product, Of(product::linear), "linear mkldnn_linear mkldnn::_linear_pointwise"),
@@ -239,7 +161,7 @@ const ROWS: &[Row] = &[
     (
         Elementwise,
         Of(nothing),
-        "relu6 hardtanh dropout feature_dropout alpha_dropout masked_fill square prelu \
+        "ger outer relu6 hardtanh dropout feature_dropout alpha_dropout masked_fill square prelu \
           selu celu clip true_divide multiply subtract divide",
     ),
     (
@@ -281,7 +203,7 @@ const ROWS: &[Row] = &[
     (
         Pooling,
         Of(nothing),
-        "max_pool2d adaptive_avg_pool1d adaptive_avg_pool2d max_pool1d avg_pool1d adaptive_max_pool1d \
+        "max_pool2d max_pool3d adaptive_avg_pool1d adaptive_avg_pool2d adaptive_avg_pool3d max_pool1d avg_pool1d adaptive_max_pool1d \
  ",
     ),
     (Pooling, Of(pooling::largest), "max_pool2d_with_indices max_pool3d_with_indices"),
@@ -292,13 +214,18 @@ const ROWS: &[Row] = &[
     ),
     (Pooling, Of(pooling::largest_alone), "mkldnn_max_pool2d quantized_max_pool2d"),
     (Pooling, Of(pooling::mean), "avg_pool2d avg_pool3d"),
+    (Pooling, Of(pooling::to_size), "_adaptive_avg_pool2d _adaptive_avg_pool3d"),
     (
         Pooling,
-        Of(pooling::to_size),
-        "_adaptive_avg_pool2d _adaptive_avg_pool3d upsample_nearest1d upsample_nearest2d \
-         upsample_nearest3d _upsample_nearest_exact2d upsample_linear1d upsample_bilinear2d \
-         upsample_bicubic2d upsample_trilinear3d",
+        Of(pooling::resize::<0>),
+        "upsample_nearest2d upsample_nearest3d _upsample_nearest_exact2d _upsample_nearest_exact3d",
     ),
+    (
+        Pooling,
+        Of(pooling::resize::<1>),
+        "upsample_bilinear2d upsample_bicubic2d upsample_trilinear3d _upsample_bilinear2d_aa",
+    ),
+    (Pooling, Of(gather), "adaptive_max_pool2d adaptive_max_pool3d upsample_nearest1d upsample_linear1d"),
     (
         Pooling,
         Of(pooling::backward),
@@ -368,78 +295,3 @@ const ROWS: &[Row] = &[
          unsafe_split_with_sizes",
     ),
 ];
-
-const fn callees(names: &'static [&'static str], shared: usize, are_usual: bool) -> Callees {
-    Callees { names, shared, are_usual }
-}
-
-/// Operators of the table that leave their work to others on some devices.
-const CALLEES: &[(&str, Callees)] = &[
-    // oneDNN, cuDNN and MIOpen are called without an operator.
-    (
-        "convolution_backward",
-        callees(
-            &[
-                "aten::_slow_conv2d_backward",
-                "aten::convolution_backward_overrideable",
-                "aten::mps_convolution_backward",
-                "aten::mps_convolution_transpose_backward",
-            ],
-            3,
-            false,
-        ),
-    ),
-    // MPS computes it by itself.
-    ("linear", callees(&["aten::addmm", "aten::mm", "aten::mkldnn_linear"], 2, true)),
-    // On CUDA. Nothing else calls these.
-    ("_scaled_dot_product_flash_attention", callees(&["aten::_flash_attention_forward"], 0, true)),
-    ("_scaled_dot_product_flash_attention_backward", callees(&["aten::_flash_attention_backward"], 0, true)),
-    ("_scaled_dot_product_efficient_attention", callees(&["aten::_efficient_attention_forward"], 0, true)),
-    (
-        "_scaled_dot_product_efficient_attention_backward",
-        callees(&["aten::_efficient_attention_backward"], 0, true),
-    ),
-    ("_scaled_dot_product_cudnn_attention", callees(&["aten::_cudnn_attention_forward"], 0, true)),
-    ("_scaled_dot_product_cudnn_attention_backward", callees(&["aten::_cudnn_attention_backward"], 0, true)),
-    // On MPS.
-    ("native_group_norm", callees(&["aten::native_batch_norm"], 1, false)),
-    ("relu", callees(&["aten::clamp_min", "aten::clamp_min_"], 1, true)),
-    ("zero_", callees(&["aten::fill_"], 1, true)),
-    // On processors, a mean is a sum that is divided in place.
-    ("mean", callees(&["aten::sum"], 1, false)),
-    ("native_dropout", callees(&["aten::bernoulli_"], 1, false)),
-];
-
-#[cfg(test)]
-mod tests {
-    use std::collections::HashSet;
-
-    use super::*;
-
-    #[test]
-    fn a_name_is_in_one_row() {
-        let mut seen = HashSet::new();
-        let twice: Vec<&str> = names().filter(|name| !seen.insert(*name)).collect();
-        assert_eq!(twice, [""; 0]);
-    }
-
-    #[test]
-    fn operators_that_leave_their_work_are_in_the_table_and_so_are_their_callees() {
-        for (name, callees) in CALLEES {
-            assert!(entry(name).is_some_and(|entry| entry.callees.is_some()), "{name}");
-            for callee in callees.names {
-                assert!(entry(callee).is_some(), "{callee}");
-            }
-        }
-    }
-
-    #[test]
-    fn variants_in_place_are_found() {
-        for name in
-            ["aten::relu", "aten::relu_", "aten::copy_", "aten::bernoulli_", "aten::_fused_sgd_", "detach"]
-        {
-            assert!(entry(name).is_some(), "{name}");
-        }
-        assert!(entry("aten::foo_").is_none());
-    }
-}

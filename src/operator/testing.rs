@@ -4,8 +4,8 @@ use serde_json::Value;
 
 use crate::protocol::OperatorSample;
 
+use super::entry;
 use super::inputs::Inputs;
-use super::table;
 use super::work::Work;
 
 /// One call of `name`. An input is its type and its sizes, such as `float32 8 3`; `-` is no tensor.
@@ -34,7 +34,7 @@ pub(super) fn work_of(name: &str, inputs: &[&str], arguments: &Value) -> Work {
         places[place.parse::<usize>().unwrap()] = value.clone();
     }
     let operator = with_arguments(sample(&format!("aten::{name}"), inputs), places);
-    table::entry(&operator.name).unwrap().rule.work(&Inputs::of(&operator))
+    entry::named(&operator.name).unwrap().rule.work(&Inputs::of(&operator))
 }
 
 /// FLOPs and bytes that are both known.
