@@ -10,7 +10,7 @@ use std::path::PathBuf;
 const SHIM: &str = "src/bin/worker/shim";
 
 /// Its files.
-const SOURCES: [&str; 8] = [
+const SOURCES: [&str; 9] = [
     "shim.cpp",
     "driver.cpp",
     "optimizer.cpp",
@@ -19,6 +19,7 @@ const SOURCES: [&str; 8] = [
     "profiler.cpp",
     "graph.cpp",
     "copies.cpp",
+    "operators.cpp",
 ];
 
 fn main() {
@@ -41,6 +42,8 @@ fn main() {
         .warnings(false)
         .include(&include)
         .include(include.join("torch/csrc/api/include"))
+        // For the types of activities in the profiler's headers.
+        .include(include.join("kineto"))
         .define("_GLIBCXX_USE_CXX11_ABI", "1")
         .files(SOURCES.map(|source| format!("{SHIM}/{source}")))
         .compile("shim");

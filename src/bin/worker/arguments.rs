@@ -8,7 +8,7 @@ use clap::parser::ValueSource;
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 use orchestrate::architecture::NETWORKS;
 use orchestrate::job::{Need, PARAMETERS, Parameter};
-use orchestrate::protocol::{ITERATIONS_VARIABLE, MEASUREMENT_VARIABLE};
+use orchestrate::protocol::{ITERATIONS_VARIABLE, MEASUREMENT_VARIABLE, OPERATORS_VARIABLE};
 
 use super::parameters::{LoadingParameters, Parameters, TRAINING, WINDOW, whole_number};
 
@@ -138,6 +138,12 @@ pub(crate) struct Training {
     /// Write the time of each iteration to this CSV file.
     #[arg(long, value_name = "FILE", env = ITERATIONS_VARIABLE, help_heading = RESULTS)]
     pub(crate) iterations_out: Option<PathBuf>,
+    /// Profile this many further iterations after the window, and report the time of each operator in them.
+    #[arg(
+        long, value_name = "N", env = OPERATORS_VARIABLE, value_parser = whole_number(1..=1000),
+        help_heading = RESULTS
+    )]
+    pub(crate) operators: Option<u32>,
 }
 
 impl Training {

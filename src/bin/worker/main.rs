@@ -18,6 +18,7 @@
 //! | [`train`] | warm-up and window |
 //! | [`recorded`] | a training step as a CUDA graph |
 //! | [`stretch`] | consecutive iterations: their times and losses |
+//! | [`operators`] | further iterations after the window, with libtorch's profiler |
 //! | [`measurement`] | what was really done, in the terms of the protocol |
 //! | [`output`] | `measurement.json`, `iterations.csv`, progress lines |
 //! | [`process`] | when this process started, and its peak memory |
@@ -35,6 +36,7 @@ mod failure;
 mod loading;
 mod measurement;
 mod model;
+mod operators;
 mod optimizer;
 mod output;
 mod parameters;

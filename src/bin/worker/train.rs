@@ -5,7 +5,7 @@
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use orchestrate::job::Device;
-use orchestrate::protocol::{NVTX_RANGE, Progress};
+use orchestrate::protocol::{NVTX_RANGE, Phase, Progress};
 use tch::{Kind, Reduction, Tensor};
 
 use super::arguments::Training;
@@ -14,11 +14,12 @@ use super::device::{self, OpenDevice};
 use super::failure::WorkerError;
 use super::measurement::{Arithmetic, Observed, Shapes};
 use super::model::{Layout, Model, Products};
+use super::operators;
 use super::optimizer::Optimizer;
 use super::output::{self, Reporter};
 use super::recorded::{self, ITERATIONS_BEFORE, Recorded};
 use super::request::{self, Request};
-use super::shim::{self, Autocast, EffectiveFlags, Half, PeakMemory};
+use super::shim::{self, Autocast, EffectiveFlags, Half, PeakMemory, Scope};
 use super::stretch::{Iterations, Stretch};
 use super::{process, settings};
 
@@ -53,7 +54,10 @@ pub(crate) fn run(training: &Training, started: Instant) -> Result<(), WorkerErr
     if let Some(path) = &training.iterations_out {
         output::write_iterations(path, &observed.iterations.all, observed.iterations.clock)?;
     }
-    output::write_measurement(training.out.as_deref(), &observed.measurement(training))?;
+    // Complete before the profiler takes memory and trains further.
+    let mut measurement = observed.measurement(training);
+    measurement.ops = training.operators.and_then(|count| trainer.profile(count)).map(Into::into);
+    output::write_measurement(training.out.as_deref(), &measurement)?;
     if let Some(warning) = trainer.batches.warning() {
         eprintln!("warning: {warning}");
     }
@@ -70,6 +74,8 @@ pub(crate) struct Trainer {
     optimizer: Optimizer,
     batches: Batches,
     accumulate: u32,
+    /// Whether the parts of an iteration are marked for the profiler.
+    marks: bool,
     /// Whether steps are to be recorded.
     records: bool,
     /// Iterations that were trained.
@@ -130,6 +136,7 @@ impl Trainer {
             optimizer,
             batches,
             accumulate: training.parameters.grad_accum_steps,
+            marks: false,
             records: training.parameters.cuda_graph,
             trained: 0,
             recorded: None,
@@ -154,7 +161,7 @@ impl Trainer {
         let mut since_step = 0;
         for done in 1..=count {
             let start = Instant::now();
-            let batch = self.batches.next()?;
+            let batch = self.next_batch()?;
             let data_wait_s = batch.waited_s();
             self.first_step_s.get_or_insert_with(|| process::seconds_since_start(self.started));
             since_step += 1;
@@ -187,9 +194,33 @@ impl Trainer {
         }
         let loss = self.forward_backward(batch)?;
         if is_step {
+            let _mark = self.mark(Phase::Optimizer);
             self.optimizer.step()?;
         }
         Ok(loss)
+    }
+
+    fn next_batch(&mut self) -> Result<Batch, WorkerError> {
+        let _mark = self.mark(Phase::Data);
+        self.batches.next()
+    }
+
+    /// Marks a part of an iteration for the profiler, until the mark is dropped.
+    fn mark(&self, phase: Phase) -> Option<Scope> {
+        self.marks.then(|| operators::mark(phase)).flatten()
+    }
+
+    /// Calls `train`, in which the parts of each iteration are marked for the profiler.
+    pub(crate) fn marked<T>(&mut self, train: impl FnOnce(&mut Self) -> T) -> T {
+        self.marks = true;
+        let trained = train(self);
+        self.marks = false;
+        trained
+    }
+
+    /// Iterations per optimizer step.
+    pub(crate) fn accumulate(&self) -> u32 {
+        self.accumulate
     }
 
     /// Records an iteration. From now on, it is the recorded one that trains.
@@ -216,6 +247,7 @@ impl Trainer {
     /// One forward and backward pass. Returns the loss, still on the device.
     fn forward_backward(&mut self, batch: &Batch) -> Result<Tensor, WorkerError> {
         let loss = {
+            let _mark = self.mark(Phase::Forward);
             let autocast = self.half.map(|half| Autocast::begin(self.device.tch(), half)).transpose()?;
             let output = self.model.forward(batch.images(), true)?;
             self.arithmetic.output = output.f_kind()?;
@@ -223,6 +255,7 @@ impl Trainer {
             self.shapes = Shapes::of(batch.images(), &output)?;
             output.f_cross_entropy_loss(batch.labels(), None::<Tensor>, Reduction::Mean, -100, 0.0)?
         };
+        let _mark = self.mark(Phase::Backward);
         self.optimizer.backward(&loss, 1.0 / f64::from(self.accumulate))?;
         Ok(loss.f_detach()?)
     }

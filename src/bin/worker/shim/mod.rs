@@ -5,6 +5,7 @@ mod driver;
 mod events;
 mod graph;
 mod memory;
+mod operators;
 mod optimizer;
 mod profiler;
 mod versions;
@@ -24,6 +25,7 @@ pub(crate) use driver::{
 pub(crate) use events::Events;
 pub(crate) use graph::{Graph, empty_cache, has_graphs, leave_default_stream};
 pub(crate) use memory::{FreeMemory, PeakMemory, free_memory, peak_memory, reset_peak_memory};
+pub(crate) use operators::{Clock, ReadyProfiler, Scope};
 pub(crate) use optimizer::{AdamW, Moments, Scale, Sgd, adamw_step, sgd_step};
 pub(crate) use profiler::Profile;
 pub(crate) use versions::versions;
