@@ -11,6 +11,7 @@ mod harness;
 mod layers;
 mod matrices;
 mod measurement;
+mod operators;
 mod packaging;
 mod parameters;
 mod profiling;

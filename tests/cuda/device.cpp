@@ -803,12 +803,18 @@ C10_REGISTER_CLASS(CUDAHooksRegistry, CUDAHooks, MadeUpHooks)
 namespace {
 
 struct Profiler final : torch::profiler::impl::ProfilerStubs {
-  void record(c10::DeviceIndex*, torch::profiler::impl::ProfilerVoidEventStub*, int64_t*) const override {}
-  float elapsed(
-      const torch::profiler::impl::ProfilerVoidEventStub*,
-      const torch::profiler::impl::ProfilerVoidEventStub*) const override {
-    return 0;
+  using Event = torch::profiler::impl::ProfilerVoidEventStub;
+
+  void record(c10::DeviceIndex*, Event* event, int64_t*) const override {
+    *event = std::make_shared<Clock::time_point>(Clock::now());
   }
+
+  // In microseconds.
+  float elapsed(const Event* from, const Event* to) const override {
+    const auto at = [](const Event* event) { return *static_cast<Clock::time_point*>(event->get()); };
+    return std::chrono::duration<float, std::micro>(at(to) - at(from)).count();
+  }
+
   void mark(const char*) const override {}
   void rangePush(const char* name) const override {
     trace(std::string("begin ") + name);

@@ -6,7 +6,7 @@ use std::process::{Output, Stdio};
 
 use orchestrate::job::Device;
 use orchestrate::protocol::{
-    Failure, FailureKind, IterationClock, MeasuredPeaks, Measurement, Operands, Report, WorkerExit,
+    Failure, FailureKind, IterationClock, MeasuredPeaks, Measurement, Operands, Phase, Report, WorkerExit,
 };
 use serde_json::json;
 
@@ -296,6 +296,32 @@ fn profilers_see_the_window_and_nothing_else() {
     let order =
         ["libtorch_cuda.so", WAIT, "begin orchestrate", "profilers start", WAIT, "profilers stop", "end"];
     assert_eq!(lines, order);
+}
+
+/// A made-up device has no CUPTI.
+#[test]
+fn operators_are_timed_by_events_where_cupti_records_no_kernels() {
+    let stubs = Stubs::with_device();
+    let trained = train(&stubs, "cuda", "--operators 2", "");
+    let ops = trained.measurement.ops.unwrap();
+    assert_eq!((ops.source.as_str(), ops.iterations, ops.device_busy_s), ("kineto", 2, None));
+    assert!(ops.notes[0].starts_with("CUPTI recorded no kernels"), "{:?}", ops.notes);
+    let device: f64 = ops.operators.iter().map(|operator| operator.device_s.unwrap()).sum();
+    assert!(device > 0.0 && device < ops.elapsed_s, "{device} of {}", ops.elapsed_s);
+    // On CUDA, the backward pass runs on another thread.
+    let mut backward = ops.operators.iter().filter(|operator| operator.name == "aten::convolution_backward");
+    assert!(backward.clone().count() > 0 && backward.all(|operator| operator.phase == Some(Phase::Backward)));
+}
+
+#[test]
+fn a_profile_that_fails_costs_no_measurement() {
+    let stubs = Stubs::with_device();
+    let ended = run(&stubs, "cuda", "--cuda-graph --operators 2", "");
+    assert!(ended.status.success(), "{}", said(&ended));
+    let warning =
+        "warning: operators are not profiled: CUPTI recorded no kernels, and a CUDA graph has no operators";
+    assert!(said(&ended).contains(warning), "{}", said(&ended));
+    assert_eq!(train(&stubs, "cuda", "--cuda-graph", "").measurement.ops, None);
 }
 
 #[test]

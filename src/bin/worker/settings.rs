@@ -15,17 +15,32 @@ use super::shim::Flags;
 /// What cuBLAS must know before it starts, so that its results can be repeated.
 const CUBLAS_VARIABLE: &str = "CUBLAS_WORKSPACE_CONFIG";
 
+/// How much libtorch's profiler prints, and the value for nothing at all. Otherwise, it complains on standard error that
+/// a machine without a GPU has none.
+const PROFILER_LOG: (&str, &str) = ("KINETO_LOG_LEVEL", "5");
+
 /// Prepares the environment of the process. Call it first, while the process has one thread.
 ///
 /// # Errors
 /// [`WorkerError::Usage`] if a variable changes what a precision means.
 pub(crate) fn prepare_environment(training: &Training) -> Result<(), WorkerError> {
     refuse_rounding()?;
-    if training.parameters.deterministic && env::var_os(CUBLAS_VARIABLE).is_none() {
-        // SAFETY: the process has no other thread yet, so nobody reads the environment meanwhile.
-        unsafe { env::set_var(CUBLAS_VARIABLE, ":4096:8") };
+    if training.parameters.deterministic {
+        set_default(CUBLAS_VARIABLE, ":4096:8");
+    }
+    if training.operators.is_some() {
+        let (name, silent) = PROFILER_LOG;
+        set_default(name, silent);
     }
     Ok(())
+}
+
+/// Sets the variable called `name`, unless the environment has it. Only while the process has one thread.
+fn set_default(name: &str, value: &str) {
+    if env::var_os(name).is_none() {
+        // SAFETY: the process has no other thread yet, so no other thread reads the environment meanwhile.
+        unsafe { env::set_var(name, value) };
+    }
 }
 
 /// Refuses an environment in which a precision would not be what its name says.

@@ -1,5 +1,6 @@
 //! Where the time of an iteration goes: a few more iterations after the window, with libtorch's profiler.
 
+mod bookkeeping;
 mod kernels;
 mod lists;
 mod profile;

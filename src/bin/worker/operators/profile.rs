@@ -6,6 +6,7 @@ use std::ops::Add;
 use orchestrate::protocol::{MOST_OPERATORS, OperatorClass, OperatorProfile, OperatorSample, Phase};
 
 use super::super::shim::Clock;
+use super::bookkeeping::is_bookkeeping;
 use super::recording::{Call, Kernel, Recording};
 use super::time::{Phases, busy_ns, own};
 use super::{kernels, lists};
@@ -72,20 +73,20 @@ fn samples(recording: &Recording, clock: Clock) -> Vec<OperatorSample> {
 
 /// What tells one operator from another.
 fn identity(call: &Call, phase: Option<Phase>) -> String {
-    let parts = (&call.name, phase, &call.shapes, &call.types, &call.arguments, &call.lists);
+    let inputs =
+        (!is_bookkeeping(&call.name)).then_some((&call.shapes, &call.types, &call.arguments, &call.lists));
+    let parts = (&call.name, phase, inputs);
     serde_json::to_string(&parts).expect("lists of names and numbers have no failing serializer")
 }
 
 /// An operator without any call yet.
 fn first(call: &Call, phase: Option<Phase>) -> OperatorSample {
-    OperatorSample {
-        name: call.name.clone(),
-        phase,
-        shapes: call.shapes.clone(),
-        types: call.types.clone(),
-        arguments: call.arguments.clone(),
-        ..OperatorSample::default()
+    let bare = OperatorSample { name: call.name.clone(), phase, ..OperatorSample::default() };
+    if is_bookkeeping(&call.name) {
+        return bare;
     }
+    let Call { shapes, types, arguments, .. } = call.clone();
+    OperatorSample { shapes, types, arguments, ..bare }
 }
 
 fn add(sample: &mut OperatorSample, call: &Call, cost: Cost) {
@@ -182,7 +183,7 @@ fn notes(iterations: &Iterations) -> impl Iterator<Item = &'static str> {
     let clock = match iterations.clock {
         Clock::Host | Clock::Kernels => None,
         Clock::Events => Some(
-            "CUPTI recorded no kernels. The seconds on the device are those between CUDA events around each operator: \
+            "CUPTI recorded no kernels; the variable KINETO_LOG_LEVEL=0 makes libtorch say why. The seconds on the device are those between CUDA events around each operator: \
              they include gaps between its kernels.",
         ),
         Clock::Waits => Some(
@@ -249,6 +250,16 @@ mod tests {
         assert!((profile.operators[0].host_s - 200e-9).abs() < 1e-15);
         assert_eq!((profile.device_busy_s, profile.operators[0].device_s), (None, None));
         assert_eq!((profile.iterations, profile.notes.len()), (2, 0));
+    }
+
+    #[test]
+    fn bookkeeping_is_added_up_whatever_its_inputs() {
+        let empty =
+            |id, columns| Call { name: "aten::empty".into(), ..product(id, 200 * id as i64, columns) };
+        let recording = Recording { operators: vec![empty(1, 8), empty(2, 9)], kernels: Vec::new() };
+        let profile = profile(&recording, &CPU);
+        let [sample] = &profile.operators[..] else { panic!("{:?}", profile.operators) };
+        assert_eq!((sample.calls, sample.shapes.len()), (2, 0));
     }
 
     #[test]

@@ -34,13 +34,16 @@ impl Trainer {
         };
         let (mut recording, mut iterations) = self.record_operators(clock, asked)?;
         if clock == Clock::Kernels && recording.kernels.is_empty() {
+            if iterations.are_replays {
+                let lack = "CUPTI recorded no kernels, and a CUDA graph has no operators".to_owned();
+                return Err(WorkerError::Torch(lack));
+            }
             (recording, iterations) = self.record_operators(Clock::Events, asked)?;
         }
-        let profile = profile(&recording, &iterations);
-        if profile.operators.is_empty() {
+        if recording.operators.is_empty() {
             return Err(WorkerError::Torch("libtorch's profiler recorded nothing".to_owned()));
         }
-        Ok(profile)
+        Ok(profile(&recording, &iterations))
     }
 
     /// Records the operators of `asked` iterations, with the device synchronised on both sides.
