@@ -318,8 +318,8 @@ fn a_profile_that_fails_costs_no_measurement() {
     let stubs = Stubs::with_device();
     let ended = run(&stubs, "cuda", "--cuda-graph --operators 2", "");
     assert!(ended.status.success(), "{}", said(&ended));
-    let warning =
-        "warning: operators are not profiled: CUPTI recorded no kernels, and a CUDA graph has no operators";
+    let warning = "warning: operators are not profiled: libtorch: CUPTI recorded no kernels, and a CUDA graph has no \
+                   operators";
     assert!(said(&ended).contains(warning), "{}", said(&ended));
     assert_eq!(train(&stubs, "cuda", "--cuda-graph", "").measurement.ops, None);
 }

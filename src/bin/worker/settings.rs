@@ -29,10 +29,15 @@ pub(crate) fn prepare_environment(training: &Training) -> Result<(), WorkerError
         set_default(CUBLAS_VARIABLE, ":4096:8");
     }
     if training.operators.is_some() {
-        let (name, silent) = PROFILER_LOG;
-        set_default(name, silent);
+        silence_profiler();
     }
     Ok(())
+}
+
+/// Makes libtorch's profiler print nothing. Only while the process has one thread.
+pub(crate) fn silence_profiler() {
+    let (name, silent) = PROFILER_LOG;
+    set_default(name, silent);
 }
 
 /// Sets the variable called `name`, unless the environment has it. Only while the process has one thread.

@@ -26,7 +26,11 @@ impl Trainer {
             .ok()
     }
 
-    fn try_profile(&mut self, asked: u32) -> Result<OperatorProfile, WorkerError> {
+    /// As [`Trainer::profile`].
+    ///
+    /// # Errors
+    /// Errors of the data or of libtorch, or nothing was recorded.
+    pub(crate) fn try_profile(&mut self, asked: u32) -> Result<OperatorProfile, WorkerError> {
         let clock = match self.device.device {
             Device::Cpu => Clock::Host,
             Device::Cuda(_) => Clock::Kernels,

@@ -1,10 +1,12 @@
-//! What training needs of a device besides arithmetic: flags, memory and its statistics, marks for profilers, times.
+//! What training needs of a device besides arithmetic: flags, memory and its statistics, marks for profilers, operators,
+//! times.
 #![expect(clippy::disallowed_methods, reason = "how long a product takes says how many keep the device busy")]
 
 use std::time::Instant;
 
+use orchestrate::architecture::Op;
 use orchestrate::job::Device;
-use orchestrate::protocol::{FailureKind, IterationClock, NVTX_RANGE};
+use orchestrate::protocol::{FailureKind, IterationClock, NVTX_RANGE, OperatorSample};
 use tch::{Kind, Tensor};
 
 use super::comparison::Comparison;
@@ -221,6 +223,30 @@ pub(super) fn out_of_memory(lab: &mut Lab) -> Found {
     let mut compared = vec![Comparison::equal("the failure", found.as_str(), "out_of_memory")];
     compared.extend(first_kernels(lab)?);
     Ok(compared)
+}
+
+/// Profiles an iteration by operator, and looks for the convolutions of its network.
+pub(super) fn operators(lab: &mut Lab) -> Found {
+    let training = training(&format!("{SHORT} --backend {} --iters 1", lab.device.device))?;
+    let request = Request::parse(&training)?;
+    let mut trainer = open(&training, &request, lab)?;
+    trainer.iterate(1, Stretch::begin(&lab.device, false), |_, _| ())?.read()?;
+    let profile = trainer.try_profile(1)?;
+    if matches!(lab.device.device, Device::Cuda(_)) && profile.device_busy_s.is_none() {
+        return Err(Halt::Unsupported(profile.notes.concat()));
+    }
+    let layers = request.network.layers().iter().filter(|layer| matches!(layer.op, Op::Conv2d(_))).count();
+    let calls = |name: &str| {
+        let called = profile.operators.iter().filter(|operator| operator.name == name);
+        called.map(|operator| operator.calls).sum::<u64>() as f64
+    };
+    let seconds: f64 = profile.operators.iter().map(OperatorSample::seconds).sum();
+    Ok(vec![
+        Comparison::equal("convolutions forward", calls("aten::convolution"), layers as f64),
+        Comparison::equal("convolutions backward", calls("aten::convolution_backward"), layers as f64),
+        Comparison::at_least("seconds of all operators", seconds, f64::MIN_POSITIVE),
+        Comparison::at_most("seconds of all operators", seconds, profile.elapsed_s),
+    ])
 }
 
 /// Measures a window of many iterations and adds up their times.

@@ -9,7 +9,7 @@
 //! | [`training`] | every precision, memory layout and optimizer |
 //! | [`reference`] | what that should be: double precision on the processor, with and without rounding errors |
 //! | [`course`] | judges the course of a training |
-//! | [`facilities`] | flags, memory, copies, marks for profilers, iteration times |
+//! | [`facilities`] | flags, memory, copies, marks for profilers, operators, iteration times |
 //! | [`times`] | judges iteration times |
 
 mod comparison;
@@ -40,6 +40,7 @@ use training::{Lab, Way};
 /// [`WorkerError::Unsupported`] if this machine lacks the device. [`WorkerError::Write`] if nobody takes the report.
 pub(crate) fn run(arguments: &Selftest, started: Instant) -> Result<ExitCode, WorkerError> {
     settings::refuse_rounding()?;
+    settings::silence_profiler();
     let device = OpenDevice::open(request::backend(&arguments.device)?)?;
     shim::keep_memory();
     settings::set_threads(arguments.threads);
@@ -74,6 +75,11 @@ fn plan() -> Vec<Planned<Lab>> {
         shows: "training takes the course of double precision, up to rounding",
         body: Box::new(move |lab: &mut Lab| way.check(lab)),
     }));
+    plan.push(planned(
+        "operators",
+        "libtorch's profiler sees every convolution, and on CUDA its kernels",
+        facilities::operators,
+    ));
     plan.push(planned(
         "iteration times",
         "the times of single iterations are those of the device and add up",
