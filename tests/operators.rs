@@ -28,7 +28,7 @@ fn train(words: &str, variables: &[(&str, &str)]) -> Measurement {
     let ended = worker.output().unwrap();
     let said = String::from_utf8_lossy(&ended.stderr);
     assert!(ended.status.success(), "{said}");
-    assert_eq!(said.lines().count(), 1, "the profiler has nothing to say: {said}");
+    assert_eq!(said.lines().count(), 1, "the profiler prints nothing: {said}");
     let text = std::fs::read_to_string(out).unwrap();
     let Ok(Report::Measured(measurement)) = Report::parse(&text) else { panic!("{text}") };
     *measurement

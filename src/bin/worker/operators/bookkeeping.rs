@@ -29,8 +29,8 @@ const NAMES: [&str; 24] = [
     "aten::_to_copy",
 ];
 
-/// Whether the operator called `name` only keeps books. So do the nodes of autograd, such as `ConvolutionBackward0`: what
-/// they call has the inputs.
+/// Whether the operator called `name` is bookkeeping. The same is true of the nodes of autograd, such as
+/// `ConvolutionBackward0`: the operators that they call have the inputs.
 pub(super) fn is_bookkeeping(name: &str) -> bool {
     NAMES.contains(&name) || is_node(name)
 }

@@ -30,7 +30,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_guessed() {
+    fn unknown_operators_have_no_bytes() {
         assert_eq!(bytes("aten::_foreach_add_", &[4, 4]), None);
         assert_eq!(bytes("aten::_fused_sgd_", &[4, 4]), None);
         assert_eq!(bytes("aten::mm", &[]), None);

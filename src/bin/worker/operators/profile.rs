@@ -14,7 +14,7 @@ use super::{kernels, lists};
 /// The name of the time in which the training thread waits for images.
 const DATA_WAIT: &str = "orchestrate::data_wait";
 
-/// Who recorded.
+/// The profiler.
 const SOURCE: &str = "kineto";
 
 /// The iterations that were recorded.
@@ -71,7 +71,7 @@ fn samples(recording: &Recording, clock: Clock) -> Vec<OperatorSample> {
     samples.into_values().collect()
 }
 
-/// What tells one operator from another.
+/// The identity of an operator within a profile.
 fn identity(call: &Call, phase: Option<Phase>) -> String {
     let inputs =
         (!is_bookkeeping(&call.name)).then_some((&call.shapes, &call.types, &call.arguments, &call.lists));

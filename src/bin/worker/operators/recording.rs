@@ -29,7 +29,7 @@ pub(super) struct Call {
     pub(super) start_ns: i64,
     /// Its end.
     pub(super) end_ns: i64,
-    /// Whether it is a scope of the worker's own and not an operator.
+    /// Whether it is one of the worker's scopes and not an operator.
     pub(super) is_scope: bool,
     /// The shape of each input; `None` for what is not a tensor.
     pub(super) shapes: Vec<Option<Vec<u64>>>,

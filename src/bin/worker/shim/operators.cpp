@@ -1,7 +1,7 @@
 // Which operators ran, with which inputs and for how long: libtorch's own profiler, Kineto. On CUDA it also records
 // kernels and copies, from CUPTI's activity records.
 //
-// What is recorded leaves as JSON. `operators/recording.rs` says what it means.
+// The recording is returned as JSON, whose fields `operators/recording.rs` explains.
 
 #include "shim.h"
 
