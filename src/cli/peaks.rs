@@ -6,18 +6,18 @@
 
 use std::path::{Path, PathBuf};
 
+use super::catalogue::{load_catalogue, peaks_so_far};
 use super::output::{Layout, print, print_line, say, table, table_text};
-use super::study::{load_catalogue, peaks_so_far};
 use super::{Exit, Failure, Global};
 use crate::analysis::marks::Thresholds;
 use crate::analysis::peaks::{
-    Catalogue, MEASURED_SCHEMA, METHOD, MeasuredFile, Origin, Peaks, Range, suspicions,
+    Catalogue, Ceiling, MEASURED_SCHEMA, METHOD, MeasuredFile, Origin, Peaks, Range, suspicions,
 };
 use crate::files::write_atomic;
 use crate::host::{hash_file, probe_host};
 use crate::job::{Device, Precision};
 use crate::prepare::peaks::{MEASURED, MeasureError, Measured, Measurement, measure_peaks};
-use crate::protocol::{GemmSample, Operands};
+use crate::protocol::{ConvolutionSample, GemmSample, InstructionSample, Operands};
 use crate::record::HostFacts;
 use crate::stats;
 use crate::text::beyond;
@@ -84,18 +84,46 @@ fn list(args: &ListArgs, global: &Global) -> Result<Exit, Failure> {
 fn catalogue_table(all: &[Peaks]) -> String {
     let mut header = vec!["name", "for"];
     header.extend(Precision::ALL.map(Precision::as_str));
-    header.extend(["GB/s", "origin", "date", "confidence"]);
+    header.extend(["ceiling", "GB/s", "origin", "date", "confidence"]);
     let mut table = table(header.into_iter().map(str::to_owned).collect(), Layout::lines());
     for peaks in all {
         let mut cells = vec![peaks.name.clone(), peaks.names.join("\n")];
         cells.extend(Precision::ALL.map(|precision| {
             peaks.ceiling(precision).map_or("-".to_owned(), |ceiling| text(ceiling.flops_per_s, 1e12))
         }));
+        cells.push(kinds_text(peaks));
         cells.push(peaks.bandwidth.map_or("-".to_owned(), |bandwidth| text(bandwidth, 1e9)));
         cells.extend([peaks.origin.to_string(), peaks.date.clone(), peaks.confidence.to_string()]);
         table.add_row(cells);
     }
     format!("{}fp32, tf32, amp and bf16 in TFLOP/s, dense", table_text(&table))
+}
+
+/// The kinds of its ceilings, each once.
+fn kinds_text(peaks: &Peaks) -> String {
+    let mut kinds: Vec<String> = Vec::new();
+    for kind in peaks.flops.iter().map(|ceiling| ceiling.kind.to_string()) {
+        if !kinds.contains(&kind) {
+            kinds.push(kind);
+        }
+    }
+    kinds.join("\n")
+}
+
+/// The ceiling of each precision with what it rests on, and what libraries attain of it.
+fn ceiling_lines(peaks: &Peaks) -> impl Iterator<Item = String> {
+    peaks.flops.iter().map(|ceiling| {
+        let Ceiling { precision, flops_per_s, kind, attainable, .. } = ceiling;
+        let gflops = |flops: f64| format!("{:.1} GFLOP/s", flops / 1e9);
+        let attained = |name: &str, flops: Option<f64>| {
+            let flops = flops?;
+            Some(format!("; best {name} {} ({:.0} %)", gflops(flops), 100.0 * flops / flops_per_s.high))
+        };
+        let parts =
+            [attained("product", attainable.product), attained("convolution", attainable.convolution)];
+        let parts: String = parts.into_iter().flatten().collect();
+        format!("{precision}: {} by {kind}{parts}", gflops(flops_per_s.high))
+    })
 }
 
 fn text(range: Range, unit: f64) -> String {
@@ -132,6 +160,9 @@ fn measure(args: &MeasureArgs, global: &Global) -> Result<Exit, Failure> {
     file.warnings.extend(suspicions(&peaks, &catalogue));
     let path = save(&args.peaks_dir, &name, &file)?;
     print(&samples_table(&file, Layout::lines()))?;
+    for line in ceiling_lines(&peaks) {
+        print_line(&line)?;
+    }
     for left_out in &file.measured.left_out {
         print_line(&format!("no ceiling for {}: {}", left_out.precision, left_out.reason))?;
     }
@@ -264,11 +295,38 @@ fn samples_table(file: &MeasuredFile, layout: Layout) -> String {
     for sample in &file.measured.gemm {
         row(product(sample), &sample.flops_per_s, 1e9, "GFLOP/s");
     }
+    for sample in &file.measured.instructions {
+        let InstructionSample { operands, isa, .. } = sample;
+        row(format!("multiply-adds {operands} {isa}"), &sample.flops_per_s, 1e9, "GFLOP/s");
+    }
+    for sample in &file.measured.convolutions {
+        row(convolution(sample), &sample.flops_per_s, 1e9, "GFLOP/s");
+    }
     for sample in &file.measured.stream {
-        let size = format!("{} of {:.0} MB", sample.kernel, sample.bytes as f64 / 1e6);
+        let level = sample.level.as_deref().filter(|level| level.starts_with('L'));
+        let place = level.map(|level| format!(" within {level}")).unwrap_or_default();
+        let size = format!("{} of {}{place}", sample.kernel, bytes_text(sample.bytes));
         row(size, &sample.bytes_per_s, 1e9, "GB/s");
     }
     format!("{} on {}\n{}", file.measured.device_name, file.host, table_text(&table))
+}
+
+/// `48 kB` or `120 MB`.
+fn bytes_text(bytes: u64) -> String {
+    match bytes {
+        0..1_000_000 => format!("{:.0} kB", bytes as f64 / 1e3),
+        _ => format!("{:.0} MB", bytes as f64 / 1e6),
+    }
+}
+
+/// A convolution as a phrase: `convolution fp32 channels_last 3 × 3, 64 to 64 channels, 16 × 56 × 56`.
+fn convolution(sample: &ConvolutionSample) -> String {
+    let ConvolutionSample { operands, format, batch, input_channels, output_channels, size, kernel, .. } =
+        sample;
+    format!(
+        "convolution {operands} {format} {kernel} × {kernel}, {input_channels} to {output_channels} channels, {batch} × \
+         {size} × {size}"
+    )
 }
 
 /// A product as a phrase: `GEMM bf16 NT 2048 × 2048`.

@@ -28,10 +28,22 @@ pub struct MeasuredPeaks {
     /// The clock of the arithmetic units meanwhile, if the system reports it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub clocks: Option<Clocks>,
+    /// Multiply-adds on the registers of a processor, by instruction set. Absent from older files.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub instructions: Vec<InstructionSample>,
+    /// The arithmetic units of a GPU, from its driver.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub units: Option<GpuUnits>,
     /// Matrix products on random data, all dense.
     pub gemm: Vec<GemmSample>,
-    /// Streams through arrays larger than the caches.
+    /// Convolutions on random data, forward. Absent from older files.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub convolutions: Vec<ConvolutionSample>,
+    /// Streams through arrays larger than the caches, and through arrays that fit into one of them.
     pub stream: Vec<StreamSample>,
+    /// The data caches of the processors that could be used, or of the GPU, if the system reports them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub caches: Vec<CacheFact>,
     /// Precisions without a hardware ceiling, with the reason.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub left_out: Vec<LeftOut>,
@@ -41,6 +53,32 @@ pub struct MeasuredPeaks {
     /// Versions of libraries by name.
     #[serde(default)]
     pub versions: BTreeMap<String, String>,
+}
+
+/// Independent multiply-adds on registers, by all threads at once.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct InstructionSample {
+    /// The precision, as in [`GemmSample::precision`].
+    pub precision: Precision,
+    /// The number format of the factors. Sums are in single precision.
+    pub operands: Operands,
+    /// The instruction set, such as `avx512f` or `amx_bf16`.
+    pub isa: String,
+    /// How many threads computed.
+    pub threads: u32,
+    /// Passes through the loop per timing.
+    pub passes: u32,
+    /// Multiplications and additions of all threads ÷ seconds for each timing, in FLOP/s.
+    pub flops_per_s: Vec<f64>,
+}
+
+/// What the operations per cycle of an NVIDIA GPU follow from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct GpuUnits {
+    /// The number of multiprocessors.
+    pub multiprocessors: u32,
+    /// The compute capability: major and minor number.
+    pub capability: (u32, u32),
 }
 
 /// Repeated products of two square matrices of random numbers.
@@ -144,18 +182,86 @@ impl std::fmt::Display for Layout {
     }
 }
 
-/// Repeated passes over large arrays.
+/// Repeated convolutions of random numbers, with stride 1 and as many rows and columns in as out.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ConvolutionSample {
+    /// The precision, as in [`GemmSample::precision`].
+    pub precision: Precision,
+    /// The number format of images and weights.
+    pub operands: Operands,
+    /// How images and weights lie in memory.
+    pub format: MemoryFormat,
+    /// Images.
+    pub batch: u32,
+    /// Channels of an image.
+    pub input_channels: u32,
+    /// Channels of the result.
+    pub output_channels: u32,
+    /// Rows and columns of an image.
+    pub size: u32,
+    /// Rows and columns of the kernel.
+    pub kernel: u32,
+    /// 2 × batch × size² × channels in × channels out × kernel² ÷ seconds for each timing, in FLOP/s. An algorithm that
+    /// multiplies less, such as Winograd's, can exceed what the hardware executes.
+    pub flops_per_s: Vec<f64>,
+}
+
+/// The order of the elements of images in memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum MemoryFormat {
+    /// Each channel is one block (NCHW).
+    Contiguous,
+    /// The channels of each pixel lie side by side (NHWC).
+    ChannelsLast,
+}
+
+impl MemoryFormat {
+    /// Its name, everywhere.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            MemoryFormat::Contiguous => "contiguous",
+            MemoryFormat::ChannelsLast => "channels_last",
+        }
+    }
+}
+
+impl std::fmt::Display for MemoryFormat {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// Repeated passes over arrays, by all threads at once.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct StreamSample {
-    /// `copy` (b = a) or `triad` (c = a + s·b).
+    /// `read`, `copy` (c = a) or `triad` (c = a + s·b). `copy_nt` and `triad_nt` write with non-temporal stores, which
+    /// do not read a line before they write it.
     pub kernel: String,
-    /// Bytes read and written per pass.
+    /// `memory`, or the cache that holds the arrays: `L1`, `L2`, … Absent from older files, which only have memory.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub level: Option<String>,
+    /// The instruction set of our own loops. Absent if libtorch's kernels streamed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub isa: Option<String>,
+    /// Bytes read and written per pass. Lines that a store reads before it writes them do not count.
     pub bytes: u64,
     /// Passes per timing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub passes: Option<u32>,
     /// Bytes read and written ÷ seconds for each timing, in bytes/s.
     pub bytes_per_s: Vec<f64>,
+}
+
+/// The caches of one level.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CacheFact {
+    /// 1 is the one nearest to the arithmetic units.
+    pub level: u32,
+    /// Bytes of one of them.
+    pub bytes: u64,
+    /// How many there are.
+    pub instances: u32,
 }
 
 /// A precision without a hardware ceiling.
@@ -210,6 +316,9 @@ mod tests {
         }
         for layout in Layout::ALL {
             assert_eq!(serde_json::to_value(layout).unwrap(), layout.as_str());
+        }
+        for format in [MemoryFormat::Contiguous, MemoryFormat::ChannelsLast] {
+            assert_eq!(serde_json::to_value(format).unwrap(), format.as_str());
         }
     }
 

@@ -6,7 +6,7 @@ use super::labels::Labels;
 use super::letters::{cut, text_width};
 use super::scale::{Kind, Scale};
 use super::svg::{Anchor, Look, Stroke, Svg};
-use crate::analysis::peaks::{Peaks, Range};
+use crate::analysis::peaks::{Attainable, CacheCeiling, Peaks, Range};
 use crate::job::Precision;
 use crate::text::significant;
 
@@ -41,13 +41,18 @@ pub(super) struct FlatRoof {
     pub(super) precision: Precision,
     pub(super) low: f64,
     pub(super) high: f64,
+    /// What libraries attain below it.
+    attainable: Attainable,
 }
 
 /// Those of `peaks` at these `precisions`.
 pub(super) fn flat_roofs(peaks: &Peaks, precisions: &[Precision], unit: Unit) -> Vec<FlatRoof> {
     let roof = |precision: &Precision| {
-        let Range { low, high } = peaks.ceiling(*precision)?.flops_per_s.times(1.0 / unit.flops);
-        Some(FlatRoof { precision: *precision, low, high })
+        let ceiling = peaks.ceiling(*precision)?;
+        let Range { low, high } = ceiling.flops_per_s.times(1.0 / unit.flops);
+        let Attainable { product, convolution } = ceiling.attainable;
+        let [product, convolution] = [product, convolution].map(|flops| Some(flops? / unit.flops));
+        Some(FlatRoof { precision: *precision, low, high, attainable: Attainable { product, convolution } })
     };
     precisions.iter().filter_map(roof).collect()
 }
@@ -107,7 +112,7 @@ impl Plot {
             let (from, to) = self.diagonal(bandwidth.low / self.unit.flops, highest);
             svg.line(from, to, dashed);
         }
-        for FlatRoof { precision, low, high } in flat.iter().copied() {
+        for FlatRoof { precision, low, high, .. } in flat.iter().copied() {
             let knee = (self.x.place(high / slope), self.y.place(high));
             svg.line(knee, (self.area.right, knee.1), thick);
             if low < high {
@@ -120,6 +125,45 @@ impl Plot {
             self.knee_mark(svg, high / slope, knee);
         }
         self.diagonal_label(svg, from, to, &format!("{} GB/s", bandwidth.times(1e-9).text(3)));
+    }
+
+    /// Draws what libraries attain below the flat roofs, dashed. Those of more than two precisions would hide the
+    /// points, and the page has their numbers.
+    pub(super) fn attainable(&mut self, svg: &mut Svg, flat: &[FlatRoof], bandwidth: Range) {
+        const MOST: usize = 2;
+        if flat.len() > MOST {
+            return;
+        }
+        let slope = bandwidth.high / self.unit.flops;
+        for roof in flat {
+            let Attainable { product, convolution } = roof.attainable;
+            for (name, value) in [("product", product), ("convolution", convolution)] {
+                // The fastest product can be the roof itself.
+                let Some(value) = value.filter(|value| *value < roof.high) else { continue };
+                let at = self.y.place(value);
+                let from = (self.x.place((value / slope).max(self.x.low)), at);
+                svg.line(from, (self.area.right, at), Stroke { colour: GREY, width: 1.2, dashes: "6 3" });
+                let text = format!("{} best {name} {}", roof.precision, significant(value, 3));
+                self.flat_label(svg, at, GREY, &text);
+            }
+        }
+    }
+
+    /// Draws the bandwidth of caches as thin sloping lines.
+    pub(super) fn cache_roofs(&mut self, svg: &mut Svg, flat: &[FlatRoof], caches: &[CacheCeiling]) {
+        let highest = flat.iter().map(|roof| roof.high).fold(0.0, f64::max);
+        for cache in caches {
+            let slope = cache.bytes_per_s / self.unit.flops;
+            // It can lie to the left of the plot.
+            if slope <= 0.0 || highest / slope <= self.x.low {
+                continue;
+            }
+            let (from, to) = self.diagonal(slope, highest);
+            svg.line(from, to, Stroke { colour: GREY, width: 0.8, dashes: "" });
+            self.labels.take_line(from, to);
+            let text = format!("{} {} GB/s", cache.level, significant(cache.bytes_per_s / 1e9, 3));
+            self.diagonal_label(svg, from, to, &text);
+        }
     }
 
     /// Writes the label of a flat roof above it, at the right. If roofs coincide, their labels are stacked.

@@ -2,12 +2,12 @@
 
 use serde::Deserialize;
 
-use super::{Ceiling, Confidence, Origin, Peaks, Range};
+use super::{Attainable, Ceiling, CeilingKind, Confidence, Origin, Peaks, Range};
 use crate::job::{Device, Precision};
 
 /// The version of a published peaks file.
 ///
-/// Changelog: 1: the first version; later with `clock_mhz`, which may be left out.
+/// Changelog: 1: the first version; later with `clock_mhz` and `cache_mib`, which may be left out.
 pub const PEAKS_SCHEMA: u32 = 1;
 
 /// A peaks file cannot be used. Whoever read the file adds its path.
@@ -44,6 +44,9 @@ struct PublishedFile {
     flops: Vec<CeilingFile>,
     #[serde(default)]
     bandwidth: Option<BandwidthFile>,
+    /// The last-level cache: L2 on a GPU.
+    #[serde(default)]
+    cache_mib: Option<u64>,
     #[serde(default)]
     clocks: Option<String>,
     source: String,
@@ -112,7 +115,7 @@ pub fn parse(name: &str, text: &str) -> Result<Peaks, PeaksError> {
 }
 
 /// The ceilings of a device, one per precision.
-fn ceilings(entries: Vec<CeilingFile>) -> Result<Vec<Ceiling>, String> {
+fn ceilings(entries: Vec<CeilingFile>, kind: &CeilingKind) -> Result<Vec<Ceiling>, String> {
     let mut flops: Vec<Ceiling> = Vec::new();
     for entry in entries {
         let precision = entry.precision;
@@ -128,7 +131,15 @@ fn ceilings(entries: Vec<CeilingFile>) -> Result<Vec<Ceiling>, String> {
         let clock_mhz = (entry.clock_mhz.is_some() || entry.clock_mhz_range.is_some())
             .then(|| range(&what, entry.clock_mhz, entry.clock_mhz_range, 1.0))
             .transpose()?;
-        flops.push(Ceiling { precision, flops_per_s, accumulate: entry.accumulate, spread: None, clock_mhz });
+        flops.push(Ceiling {
+            precision,
+            flops_per_s,
+            kind: kind.clone(),
+            attainable: Attainable::default(),
+            accumulate: entry.accumulate,
+            spread: None,
+            clock_mhz,
+        });
     }
     Ok(flops)
 }
@@ -141,15 +152,15 @@ fn check(name: &str, file: PublishedFile) -> Result<Peaks, String> {
         return Err("names is empty: expected the device's name, exactly as its driver reports it".to_owned());
     }
     check_backend(&file.backend)?;
-    let flops = ceilings(file.flops)?;
+    let (origin, kind) = match file.origin {
+        PublishedOrigin::Vendor => (Origin::Vendor, CeilingKind::Theoretical(None)),
+        PublishedOrigin::Published => (Origin::Published, CeilingKind::Product),
+    };
+    let flops = ceilings(file.flops, &kind)?;
     let bandwidth = file
         .bandwidth
         .map(|file| range("bandwidth: gb_per_s", file.gb_per_s, file.gb_per_s_range, 1e9))
         .transpose()?;
-    let origin = match file.origin {
-        PublishedOrigin::Vendor => Origin::Vendor,
-        PublishedOrigin::Published => Origin::Published,
-    };
     Ok(Peaks {
         name: name.to_owned(),
         device: file.device,
@@ -160,6 +171,8 @@ fn check(name: &str, file: PublishedFile) -> Result<Peaks, String> {
         left_out: Vec::new(),
         bandwidth,
         bandwidth_spread: None,
+        caches: Vec::new(),
+        cache_bytes: file.cache_mib.map(|mebibytes| mebibytes << 20),
         clocks: file.clocks,
         source: file.source,
         date: file.date,

@@ -1,22 +1,28 @@
 //! The YAML files in `peaks/measured/`, written by `orchestrate peaks measure` for one device of one host. They hold
-//! every sample. The ceilings (the best product of each precision, the best pass of any stream) are derived when they
-//! are read.
+//! every sample. The ceilings (the fastest instructions of each precision, the best pass of any stream) are derived
+//! when they are read.
 
 use serde::{Deserialize, Serialize};
 
-use super::{Ceiling, Confidence, Origin, Peaks, PeaksError, Range, Spread};
+use super::units::flops_per_cycle;
+use super::{
+    Attainable, CacheCeiling, Ceiling, CeilingKind, Confidence, Origin, Peaks, PeaksError, Range, Spread,
+};
 use crate::job::{Device, Precision};
-use crate::protocol::{GemmSample, MeasuredPeaks};
+use crate::protocol::{CacheFact, GpuUnits, MeasuredPeaks, StreamSample};
 
 /// The version of a measured peaks file.
 ///
 /// Changelog: 1: the first version. 2: samples have operands, layout and whether they are emulated (then they are not a
-/// ceiling); clocks, UUID, reasons for missing precisions, and warnings. Version 1 is read as before.
-pub const MEASURED_SCHEMA: u32 = 2;
+/// ceiling); clocks, UUID, reasons for missing precisions, and warnings. 3: instructions, convolutions, theoretical
+/// ceilings, caches and streams within them. Versions 1 and 2 are read as before: their ceilings are the fastest
+/// product.
+pub const MEASURED_SCHEMA: u32 = 3;
 
 /// The method of measurement, which is written to the file and shown as the source.
-pub const METHOD: &str = "orchestrate peaks measure: dense matrix products of random numbers, copy and triad beyond \
-                          the caches with read and write counted, best of n";
+pub const METHOD: &str = "orchestrate peaks measure: multiply-adds in registers or units × clock, dense matrix products \
+                          and convolutions of random numbers, read, copy and triad beyond the caches with read and \
+                          write counted, best of n";
 
 /// The content of a measured peaks file: the samples, and where they were taken.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -56,7 +62,7 @@ pub fn parse_measured(name: &str, text: &str) -> Result<Peaks, PeaksError> {
 }
 
 impl MeasuredFile {
-    /// The ceilings: the best product of each precision, the best pass of any stream.
+    /// The ceilings of each precision, of the memory and of the caches.
     ///
     /// # Errors
     /// A sentence, if there is no usable sample of a product, no host or no device name.
@@ -72,8 +78,7 @@ impl MeasuredFile {
         if flops.is_empty() {
             return Err("gemm has no sample above 0".to_owned());
         }
-        let streams = measured.stream.iter().filter_map(|sample| Some((best(&sample.bytes_per_s)?, sample)));
-        let fastest = streams.max_by(|(left, _), (right, _)| left.total_cmp(right));
+        let fastest = fastest_stream(measured, MEMORY);
         Ok(Peaks {
             name: name.to_owned(),
             device: measured.device_name.clone(),
@@ -90,6 +95,8 @@ impl MeasuredFile {
             left_out: measured.left_out.clone(),
             bandwidth: fastest.map(|(bytes_per_s, _)| Range::exactly(bytes_per_s)),
             bandwidth_spread: fastest.and_then(|(_, sample)| Spread::of(&sample.bytes_per_s)),
+            caches: caches(measured),
+            cache_bytes: capacity(measured, u32::MAX),
             clocks: measured.clocks.map(|clocks| clocks.to_string()),
             source: METHOD.to_owned(),
             date: self.date.clone(),
@@ -100,24 +107,110 @@ impl MeasuredFile {
     }
 }
 
-/// The best product at `precision` that the hardware has an instruction for.
+/// The fastest samples of one method.
+struct Fastest<'m> {
+    flops_per_s: f64,
+    samples: &'m [f64],
+}
+
+impl<'m> Fastest<'m> {
+    fn of(all: impl Iterator<Item = &'m Vec<f64>>) -> Option<Fastest<'m>> {
+        let bests = all.filter_map(|samples| Some(Fastest { flops_per_s: best(samples)?, samples }));
+        bests.max_by(|left, right| left.flops_per_s.total_cmp(&right.flops_per_s))
+    }
+}
+
+/// The ceiling at `precision`: that of the instructions or units, unless a product or a convolution was faster. `None`
+/// if the hardware has no instruction for it.
 fn ceiling(measured: &MeasuredPeaks, precision: Precision) -> Option<Ceiling> {
     let arithmetic = arithmetic(precision, measured.device);
-    let of = |sample: &&GemmSample| sample.precision == arithmetic && !sample.emulated;
-    let fastest = measured
-        .gemm
-        .iter()
-        .filter(of)
-        .filter_map(|sample| Some((best(&sample.flops_per_s)?, sample)))
-        .max_by(|(left, _), (right, _)| left.total_cmp(right));
-    let (flops_per_s, sample) = fastest?;
+    let gemms = || measured.gemm.iter().filter(|it| it.precision == arithmetic && !it.emulated);
+    let convolutions = measured.convolutions.iter().filter(|it| it.precision == arithmetic);
+    let product = Fastest::of(gemms().map(|it| &it.flops_per_s));
+    let convolution = Fastest::of(convolutions.map(|it| &it.flops_per_s));
+    let attainable = Attainable {
+        product: product.as_ref().map(|it| it.flops_per_s),
+        convolution: convolution.as_ref().map(|it| it.flops_per_s),
+    };
+    let by_library = [product, convolution].into_iter().flatten();
+    let by_library = by_library.max_by(|left, right| left.flops_per_s.total_cmp(&right.flops_per_s));
+    let by_hardware = by_instructions(measured, arithmetic).or_else(|| by_units(measured, arithmetic));
+    // A library that is faster than the hardware's own ceiling shows that this ceiling was measured badly.
+    let is_ceiling = |hardware: &Hardware<'_>| {
+        by_library.as_ref().is_none_or(|library| library.flops_per_s <= hardware.flops_per_s)
+    };
+    let (flops_per_s, kind, samples, clock) = match (by_hardware.filter(is_ceiling), by_library) {
+        (Some(Hardware { flops_per_s, kind, samples, clock }), _) => (flops_per_s, kind, samples, clock),
+        (None, Some(library)) => (library.flops_per_s, CeilingKind::Product, library.samples, None),
+        (None, None) => return None,
+    };
     // The first version only measured single precision, without naming it.
-    let accumulate = sample.accumulate.clone().unwrap_or_else(|| "fp32".to_owned());
-    let spread = Spread::of(&sample.flops_per_s);
+    let accumulate = gemms().find_map(|it| it.accumulate.clone()).unwrap_or_else(|| "fp32".to_owned());
     let is_clock = |range: &Range| range.low > 0.0 && range.low <= range.high && range.high.is_finite();
-    let clock = measured.clocks.map(|clocks| Range { low: clocks.low_mhz, high: clocks.high_mhz });
-    let clock_mhz = clock.filter(is_clock);
-    Some(Ceiling { precision, flops_per_s: Range::exactly(flops_per_s), accumulate, spread, clock_mhz })
+    let seen = || measured.clocks.map(|clocks| Range { low: clocks.low_mhz, high: clocks.high_mhz });
+    Some(Ceiling {
+        precision,
+        flops_per_s: Range::exactly(flops_per_s),
+        kind,
+        attainable,
+        accumulate,
+        spread: Spread::of(samples),
+        clock_mhz: clock.or_else(seen).filter(is_clock),
+    })
+}
+
+/// A ceiling of the hardware itself.
+struct Hardware<'m> {
+    flops_per_s: f64,
+    kind: CeilingKind,
+    samples: &'m [f64],
+    /// The clock that it is for, if that is not the one that was seen.
+    clock: Option<Range>,
+}
+
+fn by_instructions(measured: &MeasuredPeaks, precision: Precision) -> Option<Hardware<'_>> {
+    let of = measured.instructions.iter().filter(|it| it.precision == precision);
+    let bests = of.filter_map(|it| Some((best(&it.flops_per_s)?, it)));
+    let (flops_per_s, sample) = bests.max_by(|(left, _), (right, _)| left.total_cmp(right))?;
+    let kind = CeilingKind::Instruction(sample.isa.clone());
+    Some(Hardware { flops_per_s, kind, samples: &sample.flops_per_s, clock: None })
+}
+
+fn by_units(measured: &MeasuredPeaks, precision: Precision) -> Option<Hardware<'_>> {
+    let GpuUnits { multiprocessors, capability } = measured.units?;
+    let each = flops_per_cycle(capability, precision)?;
+    let mhz = measured.clocks?.most_mhz.filter(|mhz| mhz.is_finite() && *mhz > 0.0)?;
+    let flops_per_s = f64::from(multiprocessors) * each as f64 * mhz * 1e6;
+    let kind = CeilingKind::Theoretical(Some(format!("{multiprocessors} SM × {each} FLOP per cycle")));
+    Some(Hardware { flops_per_s, kind, samples: &[], clock: Some(Range::exactly(mhz)) })
+}
+
+/// The name of the memory among the levels of streams.
+const MEMORY: &str = "memory";
+
+/// The fastest stream through `level`: the memory or a cache.
+fn fastest_stream<'m>(measured: &'m MeasuredPeaks, level: &str) -> Option<(f64, &'m StreamSample)> {
+    // Older files only have memory, and do not name it.
+    let is_level = |sample: &&StreamSample| sample.level.as_deref().unwrap_or(MEMORY) == level;
+    let of_level = measured.stream.iter().filter(is_level);
+    let bests = of_level.filter_map(|sample| Some((best(&sample.bytes_per_s)?, sample)));
+    bests.max_by(|(left, _), (right, _)| left.total_cmp(right))
+}
+
+fn caches(measured: &MeasuredPeaks) -> Vec<CacheCeiling> {
+    let of = |number: u32| {
+        let level = format!("L{number}");
+        let (bytes_per_s, _) = fastest_stream(measured, &level)?;
+        Some(CacheCeiling { level, bytes_per_s, capacity: capacity(measured, number) })
+    };
+    (1..=4).filter_map(of).collect()
+}
+
+/// The bytes of all caches up to `level`; `None` if none is known.
+fn capacity(measured: &MeasuredPeaks, level: u32) -> Option<u64> {
+    let bytes = |cache: &CacheFact| cache.bytes.saturating_mul(cache.instances.into());
+    let up_to = measured.caches.iter().filter(|cache| cache.level <= level).map(bytes);
+    Some(up_to.fold(0, u64::saturating_add)).filter(|bytes| *bytes > 0)
 }
 
 /// The precision whose products are those of `precision` on `device`: mixed precision on a CPU multiplies bf16.
@@ -234,9 +327,9 @@ measured:
             (peaks.bandwidth, peaks.origin.to_string()),
             (None, "measured on box with 2 threads".into())
         );
-        let later = text.replacen("schema: 1", "schema: 3", 1);
+        let later = text.replacen("schema: 1", "schema: 4", 1);
         let message = parse_measured("x", &later).unwrap_err().to_string();
-        assert_eq!(message, "x: schema is 3: expected 1 to 2");
+        assert_eq!(message, "x: schema is 4: expected 1 to 3");
         for none in ["[]", r#"[{ "precision": "fp32", "size": 512, "flops_per_s": [0.0] }]"#] {
             assert_eq!(file("cpu", none).peaks("x"), Err("gemm has no sample above 0".to_owned()));
         }
@@ -273,5 +366,68 @@ measured:
         assert_eq!(file.peaks("x").unwrap().note, None);
         file.measured.notes = vec!["one".into(), "two".into()];
         assert_eq!(file.peaks("x").unwrap().note.as_deref(), Some("one; two"));
+    }
+
+    /// Register-resident multiply-adds are the ceiling, and what libraries attain stands beside it.
+    #[test]
+    fn the_ceiling_of_a_processor_is_that_of_its_instructions() {
+        let with = |flops: f64| {
+            let mut file = file("cpu", GEMM);
+            file.measured.instructions = serde_json::from_value(serde_json::json!([
+                { "precision": "fp32", "operands": "fp32", "isa": "avx2", "threads": 2, "passes": 9, "flops_per_s": [1.25e11] },
+                { "precision": "fp32", "operands": "fp32", "isa": "avx512f", "threads": 2, "passes": 9, "flops_per_s": [flops] }
+            ]))
+            .unwrap();
+            file.measured.convolutions = serde_json::from_value(serde_json::json!([
+                { "precision": "fp32", "operands": "fp32", "format": "contiguous", "batch": 1, "input_channels": 2,
+                  "output_channels": 2, "size": 3, "kernel": 3, "flops_per_s": [1.3e11] }
+            ]))
+            .unwrap();
+            read_back(&file).ceiling(Precision::Fp32).unwrap().clone()
+        };
+        let found = with(1.5e11);
+        assert_eq!(found.flops_per_s, Range::exactly(1.5e11));
+        assert_eq!(found.kind, CeilingKind::Instruction("avx512f".into()));
+        assert_eq!(found.attainable, Attainable { product: Some(1.2e11), convolution: Some(1.3e11) });
+        let disturbed = with(1.2e11);
+        assert_eq!((disturbed.flops_per_s.high, disturbed.kind), (1.3e11, CeilingKind::Product));
+    }
+
+    #[test]
+    fn the_ceiling_of_a_gpu_follows_from_its_units() {
+        let mut file = file("cuda", GEMM);
+        file.measured.units = Some(GpuUnits { multiprocessors: 132, capability: (9, 0) });
+        file.measured.clocks.as_mut().unwrap().most_mhz = Some(1830.0);
+        let peaks = read_back(&file);
+        let bf16 = peaks.ceiling(Precision::Bf16).unwrap();
+        // NVIDIA's data sheet of the H100 SXM says 989.4 TFLOP/s.
+        assert!((bf16.flops_per_s.high / 989.4e12 - 1.0).abs() < 1e-3, "{bf16:?}");
+        assert_eq!(bf16.attainable.product, Some(4e11));
+        assert_eq!(bf16.kind.to_string(), "theoretical (132 SM × 4096 FLOP per cycle)");
+        assert_eq!(bf16.clock_mhz, Some(Range::exactly(1830.0)));
+        let unknown = GpuUnits { multiprocessors: 132, capability: (99, 0) };
+        file.measured.units = Some(unknown);
+        assert_eq!(read_back(&file).ceiling(Precision::Bf16).unwrap().kind, CeilingKind::Product);
+    }
+
+    #[test]
+    fn a_stream_within_a_cache_is_no_bandwidth_of_the_memory() {
+        let mut file = file("cpu", GEMM);
+        file.measured.stream.extend(
+            serde_json::from_value::<Vec<StreamSample>>(serde_json::json!([
+                { "kernel": "read", "level": "L2", "bytes": 1000, "bytes_per_s": [9e10] },
+                { "kernel": "triad_nt", "bytes": 1000, "bytes_per_s": [1.2e10] }
+            ]))
+            .unwrap(),
+        );
+        file.measured.caches = serde_json::from_value(serde_json::json!([
+            { "level": 1, "bytes": 32, "instances": 2 }, { "level": 2, "bytes": 1000, "instances": 2 },
+            { "level": 3, "bytes": 9000, "instances": 1 }
+        ]))
+        .unwrap();
+        let peaks = read_back(&file);
+        assert_eq!(peaks.bandwidth, Some(Range::exactly(1.2e10)));
+        let expected = CacheCeiling { level: "L2".into(), bytes_per_s: 9e10, capacity: Some(2064) };
+        assert_eq!((peaks.caches, peaks.cache_bytes), (vec![expected], Some(11_064)));
     }
 }

@@ -9,6 +9,7 @@ mod choose;
 mod file;
 mod measured;
 mod suspicion;
+mod units;
 
 use std::fmt;
 
@@ -43,6 +44,10 @@ pub struct Peaks {
     pub bandwidth: Option<Range>,
     /// How the samples of the bandwidth scatter, if it was measured here.
     pub bandwidth_spread: Option<Spread>,
+    /// The caches whose bandwidth was measured here, the nearest to the units first.
+    pub caches: Vec<CacheCeiling>,
+    /// The bytes that all caches hold together, if known.
+    pub cache_bytes: Option<u64>,
     /// Clocks that the figures are for.
     pub clocks: Option<String>,
     /// The document or method behind the figures.
@@ -163,8 +168,12 @@ impl Spread {
 pub struct Ceiling {
     /// The precision.
     pub precision: Precision,
-    /// FLOP/s.
+    /// FLOP/s: what a share of the peak refers to.
     pub flops_per_s: Range,
+    /// What kind of ceiling that is.
+    pub kind: CeilingKind,
+    /// What libraries attain of it, if that was measured here.
+    pub attainable: Attainable,
     /// The number format in which products are added up: `fp32`, `fp16`.
     pub accumulate: String,
     /// How its samples scatter, if it was measured here.
@@ -174,7 +183,70 @@ pub struct Ceiling {
     pub clock_mhz: Option<Range>,
 }
 
+/// What a compute ceiling rests on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum CeilingKind {
+    /// Multiply-adds in registers, measured with this instruction set.
+    Instruction(String),
+    /// Units × operations per clock × clock: a data sheet, or these words.
+    Theoretical(Option<String>),
+    /// The fastest matrix product or convolution that was measured. The units may be able to do more.
+    Product,
+}
+
+impl fmt::Display for CeilingKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            CeilingKind::Instruction(isa) => write!(f, "instructions ({isa})"),
+            CeilingKind::Theoretical(None) => f.write_str("theoretical"),
+            CeilingKind::Theoretical(Some(units)) => write!(f, "theoretical ({units})"),
+            CeilingKind::Product => f.write_str("fastest product"),
+        }
+    }
+}
+
+/// The best that libraries attain, in FLOP/s.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Attainable {
+    /// By a matrix product.
+    pub product: Option<f64>,
+    /// By a convolution.
+    pub convolution: Option<f64>,
+}
+
+impl Attainable {
+    /// The better of both.
+    pub fn best(self) -> Option<f64> {
+        [self.product, self.convolution].into_iter().flatten().max_by(f64::total_cmp)
+    }
+}
+
+/// The bandwidth of a cache.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CacheCeiling {
+    /// `L1`, `L2` or `L3`.
+    pub level: String,
+    /// Bytes per second, of all threads together.
+    pub bytes_per_s: f64,
+    /// The bytes that all caches of this level and of those above it hold; `None` if that is unknown.
+    pub capacity: Option<u64>,
+}
+
 impl Ceiling {
+    /// A ceiling of which nothing else is known.
+    #[cfg(test)]
+    pub(crate) fn of(precision: Precision, flops_per_s: Range) -> Ceiling {
+        Ceiling {
+            precision,
+            flops_per_s,
+            kind: CeilingKind::Product,
+            attainable: Attainable::default(),
+            accumulate: "fp32".into(),
+            spread: None,
+            clock_mhz: None,
+        }
+    }
+
     /// What it is at a clock of `mhz`, since a unit does the same in every cycle. `None` if nobody says which clock the
     /// figure is for.
     pub fn at_clock(&self, mhz: f64) -> Option<Range> {

@@ -2,7 +2,8 @@
 
 use orchestrate::job::{DataSource, Device, Optimizer, PARAMETERS, Parameter, Precision};
 use orchestrate::protocol::{
-    Details, Effective, MEASUREMENT_SCHEMA, SampleUnit, Setting, Settings, WireMeasurement,
+    Details, Effective, MEASUREMENT_SCHEMA, PROFILES_OPERATORS, SampleUnit, Setting, Settings,
+    WireMeasurement,
 };
 use tch::{Kind, TchError, Tensor};
 
@@ -221,6 +222,7 @@ impl Observed {
         Details {
             data_wait_s: Some(self.iterations.data_wait_s()),
             copy_s: Some(self.iterations.copy_s),
+            profiles: vec![PROFILES_OPERATORS.to_owned()],
             involuntary_switches: self.involuntary_switches,
             first_step_s: self.first_step_s,
             window_started_at: self.started_at,

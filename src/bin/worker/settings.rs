@@ -15,8 +15,8 @@ use super::shim::Flags;
 /// What cuBLAS must know before it starts, so that its results can be repeated.
 const CUBLAS_VARIABLE: &str = "CUBLAS_WORKSPACE_CONFIG";
 
-/// How much libtorch's profiler prints, and the value for nothing at all. Otherwise, it complains on standard error that
-/// a machine without a GPU has none.
+/// How much libtorch's profiler prints, and the value for nothing at all. Otherwise, it complains on standard error
+/// that a machine without a GPU has none.
 const PROFILER_LOG: (&str, &str) = ("KINETO_LOG_LEVEL", "5");
 
 /// Prepares the environment of the process. Call it first, while the process has one thread.

@@ -39,11 +39,11 @@ alone. The sloping roof is the memory bandwidth, and each flat roof is the peak 
 They meet at the knee.
 A dotted roof is the peak at the clock that was seen, if the peak says which clock it is for.
 
-- A filled point has bytes that were counted on the device. Only such a point says which roof bounds its config, and
-  it says nothing if the host holds the config up, or if its memory spilled.
+- A filled point has bytes that were counted on the device. Only its place shows which roof bounds its config, and
+  it shows nothing if the host holds the config up, or if its memory spilled.
 - A hollow point has modelled bytes: every layer reads its inputs and weights and writes its outputs once, forward and
   backward. The optimizer's step adds what it reads and writes. Caches and fusion save real bytes, and second passes
-  add some, so the point shows no bound.
+  add some, so its place shows no bound.
 - A line through a point is the 95 % interval of its geometric mean throughput, or the range of its runs if there are
   fewer than three.
 - A point above its roof means that the roof, the bytes or the FLOPs are wrong. It is reported, not clamped.
@@ -93,6 +93,8 @@ fn of_device(roofline: &Roofline<'_>, analysis: &Analysis<'_>) -> Option<Drawing
     let (intensities, heights) = extent(&flat, &at_clock, &points, bandwidth.high, unit);
     let mut plot = Plot::new(&mut sheet, &intensities, &heights, unit);
     plot.roofs(&mut sheet.svg, &flat, bandwidth);
+    plot.cache_roofs(&mut sheet.svg, &flat, &roofline.peaks.caches);
+    plot.attainable(&mut sheet.svg, &flat, bandwidth);
     for roof in &at_clock {
         plot.roof_at_clock(&mut sheet.svg, roof, bandwidth);
     }
@@ -306,7 +308,7 @@ fn entry(drawn: &Drawn<'_, '_>, unit: Unit) -> Entry<'static> {
 pub(super) fn fillings(points: &[&Point]) -> Vec<&'static str> {
     let has = |source| points.iter().any(|point| point.source == source);
     let filled = "Filled: the bytes were counted on the device.";
-    let hollow = "Hollow: the bytes are modelled, so the point shows no bound.";
+    let hollow = "Hollow: the bytes are modelled, so its place shows no bound.";
     let notes = [(BytesSource::Measured, filled), (BytesSource::Modelled, hollow)];
     notes.into_iter().filter(|(source, _)| has(*source)).map(|(_, text)| text).collect()
 }

@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use crate::analysis::Analysis;
-use crate::analysis::peaks::{Ceiling, Peaks, Range, Spread};
+use crate::analysis::peaks::{Attainable, Ceiling, Peaks, Range, Spread};
 use crate::analysis::table::NOT_KNOWN;
 use crate::text::significant;
 
@@ -46,7 +46,13 @@ fn ceiling_row(env: &str, peaks: &Peaks, ceiling: &Ceiling) -> CeilingRow {
     CeilingRow {
         env: env.to_owned(),
         precision: format!("{}, dense, accumulated in {}", ceiling.precision, ceiling.accumulate),
-        flops: format!("{}{}", flops_text(ceiling.flops_per_s), spread(ceiling.spread)),
+        flops: format!(
+            "{} by {}{}{}",
+            flops_text(ceiling.flops_per_s),
+            ceiling.kind,
+            spread(ceiling.spread),
+            attainable_text(ceiling)
+        ),
         bandwidth: or_unknown(bandwidth),
         knee: or_unknown(knee),
         origin: format!("{}, {}", peaks.origin, peaks.date),
@@ -54,6 +60,15 @@ fn ceiling_row(env: &str, peaks: &Peaks, ceiling: &Ceiling) -> CeilingRow {
         source: peaks.source.clone(),
         note: note(peaks),
     }
+}
+
+/// `; best product 204.0, best convolution 180.0 GFLOP/s`; empty if neither was measured.
+fn attainable_text(ceiling: &Ceiling) -> String {
+    let Attainable { product, convolution } = ceiling.attainable;
+    let best = |name: &str, flops: Option<f64>| Some(format!("best {name} {}", significant(flops? / 1e9, 4)));
+    let parts: Vec<String> =
+        [best("product", product), best("convolution", convolution)].into_iter().flatten().collect();
+    if parts.is_empty() { String::new() } else { format!("; {} GFLOP/s", parts.join(", ")) }
 }
 
 /// The note and the warnings; `none` if there are neither.

@@ -3,8 +3,8 @@
 use orchestrate::protocol::OperatorClass;
 
 /// Parts of names, and the class of the kernels that have them. The first one that fits decides. They are names of
-/// templates in ATen (`aten/src/ATen/native/cuda`), and of cuDNN's kernels. A matrix product of cuBLAS or CUTLASS is not
-/// here: cuDNN computes convolutions with the same kernels.
+/// templates in ATen (`aten/src/ATen/native/cuda`), and of cuDNN's kernels. A matrix product of cuBLAS or CUTLASS is
+/// not here: cuDNN computes convolutions with the same kernels.
 const PARTS: [(&str, OperatorClass); 24] = [
     ("Memcpy", OperatorClass::Copy),
     ("Memset", OperatorClass::Copy),

@@ -1,10 +1,10 @@
 //! The compulsory bytes of operators that take lists of tensors, whose shapes a profile does not have.
 
-/// Bytes that one call of the operator called `name` reads and writes at least, given the bytes of the tensors in each of
-/// its lists. `None` if it is not known here.
+/// Bytes that one call of the operator called `name` reads and writes at least, given the bytes of the tensors in each
+/// of its lists. `None` if it is not known here.
 ///
-/// The lists are those of `native_functions.yaml`: the weights come first, then their gradients, then what the optimizer
-/// remembers. Weights and memory are read and written, gradients are read.
+/// The lists are those of `native_functions.yaml`: the weights come first, then their gradients, then what the
+/// optimizer remembers. Weights and memory are read and written, gradients are read.
 pub(super) fn bytes(name: &str, lists: &[u64]) -> Option<u64> {
     match (name, lists) {
         ("aten::cat" | "aten::stack", [inputs]) => Some(2 * inputs),

@@ -41,26 +41,35 @@ pub(super) fn measure(
     free_memory: u64,
     watch: &mut Watch,
 ) -> Result<Vec<GemmSample>, WorkerError> {
-    let flags =
-        Flags { tf32: wanted.operands == Operands::Tf32, deterministic: false, cudnn_benchmark: false };
-    flags.set()?;
-    let on_cuda = matches!(device.device, Device::Cuda(_));
-    if EffectiveFlags::get()?.rounds(on_cuda) != flags.tf32 {
-        return Err(WorkerError::Torch(format!(
-            "{} cannot be set: libtorch reads its flags back differently",
-            wanted.operands
-        )));
-    }
+    set_flags(device, wanted.operands)?;
     tch::manual_seed(0);
+    let sizes = search::sizes(free_memory, element_bytes(wanted.operands));
     let mut products =
         Products { device, operands: wanted.operands, began: Instant::now(), matrices: BTreeMap::new() };
-    let sizes = search::sizes(free_memory, element_bytes(wanted.operands));
+    products.warm_up(sizes[0])?;
+    products.began = Instant::now();
     let trials = search::search(&sizes, wanted.budget_s, &mut products)?;
     for index in search::finalists(&trials) {
         let Trial { shape, timings } = &trials[index];
         products.watch(*shape, timings.calls, watch)?;
     }
     Ok(trials.into_iter().map(|trial| sample(wanted, trial)).collect())
+}
+
+/// Sets libtorch's flags for these operands.
+///
+/// # Errors
+/// Errors of libtorch, or libtorch reads back others.
+pub(super) fn set_flags(device: &OpenDevice, operands: Operands) -> Result<(), WorkerError> {
+    let on_cuda = matches!(device.device, Device::Cuda(_));
+    // Where cuDNN may try its algorithms, the best of n is that of the fastest.
+    let flags = Flags { tf32: operands == Operands::Tf32, deterministic: false, cudnn_benchmark: on_cuda };
+    flags.set()?;
+    if EffectiveFlags::get()?.rounds(on_cuda) != flags.tf32 {
+        let reason = format!("{operands} cannot be set: libtorch reads its flags back differently");
+        return Err(WorkerError::Torch(reason));
+    }
+    Ok(())
 }
 
 fn sample(wanted: Wanted, trial: Trial) -> GemmSample {
@@ -77,7 +86,8 @@ fn sample(wanted: Wanted, trial: Trial) -> GemmSample {
     }
 }
 
-fn kind(operands: Operands) -> Kind {
+/// The type of such numbers in libtorch.
+pub(super) fn kind(operands: Operands) -> Kind {
     match operands {
         Operands::Fp32 | Operands::Tf32 => Kind::Float,
         Operands::Bf16 => Kind::BFloat16,
@@ -85,7 +95,8 @@ fn kind(operands: Operands) -> Kind {
     }
 }
 
-fn element_bytes(operands: Operands) -> u64 {
+/// Bytes of one such number.
+pub(super) fn element_bytes(operands: Operands) -> u64 {
     match operands {
         Operands::Fp32 | Operands::Tf32 => 4,
         Operands::Bf16 | Operands::Fp16 => 2,
@@ -138,6 +149,17 @@ impl Products<'_> {
             self.matrices.insert(size, matrices);
         }
         Ok(&self.matrices[&size])
+    }
+
+    /// Multiplies for some time without keeping the times: the library starts its threads and compiles its code, which
+    /// takes longer than several small products.
+    fn warm_up(&mut self, size: u64) -> Result<(), WorkerError> {
+        let device = self.device;
+        let matrices = self.matrices(size)?;
+        for layout in Layout::ALL {
+            timing::warm_up(device, &mut || matrices.multiply(layout))?;
+        }
+        Ok(())
     }
 
     /// Multiplies without timing it, and lets `watch` read the device's clock meanwhile.

@@ -6,22 +6,35 @@
 //! | [`arithmetic`] | the operands that a device multiplies in hardware |
 //! | [`search`] | which products are timed, and how often: sizes, layouts, finalists |
 //! | [`gemm`] | the products: matrices of random numbers on the device |
-//! | [`stream`] | copy and triad |
+//! | [`convolution`] | the convolutions, likewise |
+//! | [`instructions`] | multiply-adds on the registers of a processor |
+//! | [`memory`] | passes over the memory and the caches of a processor |
+//! | [`stream`] | copy and triad of an accelerator, and the size of the arrays |
 //! | [`timing`] | seconds of work, with the device synchronised on both sides |
-//! | [`host`] | caches, memory and clocks of the machine |
+//! | [`crew`] | threads that work at the same time |
+//! | [`caches`] | the caches of the processors |
+//! | [`host`] | memory and clocks of the machine |
 //! | [`clock`] | the clock of the arithmetic units during the measurement |
 
 mod arithmetic;
+mod caches;
 mod clock;
+mod convolution;
+mod crew;
 mod gemm;
 mod host;
+mod instructions;
+mod memory;
 mod search;
 mod stream;
 mod tell;
 mod timing;
 
 use orchestrate::job::{Device, Precision};
-use orchestrate::protocol::{GemmSample, LeftOut, MEASUREMENT_SCHEMA, MeasuredPeaks, Operands};
+use orchestrate::protocol::{
+    CacheFact, ConvolutionSample, GemmSample, GpuUnits, LeftOut, MEASUREMENT_SCHEMA, MeasuredPeaks, Operands,
+    StreamSample,
+};
 
 use super::arguments::Peaks;
 use super::device::OpenDevice;
@@ -31,7 +44,9 @@ use super::settings;
 use super::shim;
 use arithmetic::{Hardware, Standing};
 use clock::Watch;
+use crew::Crew;
 use host::Memory;
+use stream::Arrays;
 
 /// How long to measure each part, in seconds.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -40,12 +55,32 @@ struct Effort {
     gemm_s: f64,
     /// For products of operands that the hardware has no instruction for.
     emulated_s: f64,
-    /// For each stream.
+    /// For the convolutions of each kind of operands.
+    convolution_s: f64,
+    /// For each instruction set.
+    instruction_s: f64,
+    /// For each stream through the memory.
     stream_s: f64,
+    /// For each stream through a cache.
+    cache_s: f64,
 }
 
-const THOROUGH: Effort = Effort { gemm_s: 16.0, emulated_s: 4.0, stream_s: 4.0 };
-const QUICK: Effort = Effort { gemm_s: 4.0, emulated_s: 1.0, stream_s: 1.5 };
+const THOROUGH: Effort = Effort {
+    gemm_s: 16.0,
+    emulated_s: 4.0,
+    convolution_s: 6.0,
+    instruction_s: 2.0,
+    stream_s: 4.0,
+    cache_s: 1.0,
+};
+const QUICK: Effort = Effort {
+    gemm_s: 3.0,
+    emulated_s: 1.0,
+    convolution_s: 1.0,
+    instruction_s: 0.5,
+    stream_s: 0.8,
+    cache_s: 0.2,
+};
 
 /// Measures the ceilings and prints them.
 ///
@@ -70,13 +105,16 @@ fn measure(device: &OpenDevice, quick: bool) -> Result<MeasuredPeaks, WorkerErro
     let memory = Memory::probe(device);
     let mut watch = Watch::of(device, threads);
     let mut notes = Vec::new();
+    let crew = on_processor.then(|| Crew::of(threads));
+    let instructions = crew.as_ref().map(|crew| instructions::measure(crew, effort.instruction_s));
     let products = all_products(device, memory.free, effort, &mut watch)?;
     if on_processor {
         notes.push("fp16 is not measured: on a CPU, no precision of a job computes in it".to_owned());
     }
-    let arrays = stream::Arrays::fitting(memory);
+    let arrays = Arrays::fitting(memory);
     notes.extend(arrays.shortfall(memory.cache));
-    let stream = stream::measure(device, arrays, effort.stream_s)?;
+    let caches = caches_of(device);
+    let stream = streams(device, crew.as_ref(), arrays, &caches, effort)?;
     let mut versions: std::collections::BTreeMap<_, _> = shim::versions().collect();
     if let Some(driver) = watch.driver() {
         versions.entry("driver".to_owned()).or_insert(driver);
@@ -89,18 +127,55 @@ fn measure(device: &OpenDevice, quick: bool) -> Result<MeasuredPeaks, WorkerErro
         threads: on_processor.then_some(threads),
         quick,
         clocks: watch.clocks(),
+        instructions: instructions.unwrap_or_default(),
+        units: units_of(device),
         gemm: products.samples,
+        convolutions: products.convolutions,
         stream,
+        caches,
         left_out: products.left_out,
         notes,
         versions,
     })
 }
 
+/// The streams of a processor by our own loops, and those of an accelerator by libtorch's kernels.
+fn streams(
+    device: &OpenDevice,
+    crew: Option<&Crew>,
+    arrays: Arrays,
+    caches: &[CacheFact],
+    effort: Effort,
+) -> Result<Vec<StreamSample>, WorkerError> {
+    let Some(crew) = crew else { return stream::measure(device, arrays, effort.stream_s) };
+    let wanted =
+        memory::Wanted { array_bytes: arrays.bytes(), memory_s: effort.stream_s, cache_s: effort.cache_s };
+    Ok(memory::measure(crew, caches, wanted))
+}
+
+/// The data caches of a processor, or the last level of a GPU.
+fn caches_of(device: &OpenDevice) -> Vec<CacheFact> {
+    match device.device {
+        Device::Cpu => caches::usable(),
+        Device::Cuda(_) => {
+            shim::cuda_cache().map(|bytes| CacheFact { level: 2, bytes, instances: 1 }).into_iter().collect()
+        }
+        Device::Mps => Vec::new(),
+    }
+}
+
+/// The arithmetic units of an NVIDIA GPU.
+fn units_of(device: &OpenDevice) -> Option<GpuUnits> {
+    let capability = device.capability?;
+    let capability = (u32::try_from(capability.0).ok()?, u32::try_from(capability.1).ok()?);
+    Some(GpuUnits { multiprocessors: shim::cuda_multiprocessors()?, capability })
+}
+
 /// The samples of all operands, and the precisions without samples.
 #[derive(Debug, Default)]
 struct Products {
     samples: Vec<GemmSample>,
+    convolutions: Vec<ConvolutionSample>,
     left_out: Vec<LeftOut>,
 }
 
@@ -136,11 +211,27 @@ fn all_products(
             }
             Err(error) => return Err(error),
         }
+        if emulated.is_none() {
+            found.convolutions.extend(convolutions(device, wanted, free_memory, effort.convolution_s));
+        }
         if let Some(reason) = emulated {
             found.left_out.extend(left_out(operands, on_processor, &format!("it is emulated: {reason}")));
         }
     }
     Ok(found)
+}
+
+/// The samples of convolutions; none if libtorch has no such convolution, for they only say what is attainable.
+fn convolutions(
+    device: &OpenDevice,
+    wanted: gemm::Wanted,
+    free_memory: u64,
+    budget_s: f64,
+) -> Vec<ConvolutionSample> {
+    convolution::measure(device, wanted, free_memory, budget_s).unwrap_or_else(|error| {
+        tell::tell(&format!("{} has no convolutions: {error}", wanted.operands));
+        Vec::new()
+    })
 }
 
 /// The precisions that have no ceiling if `operands` have none. On a CPU, automatic mixed precision computes in bf16.
@@ -175,7 +266,14 @@ mod tests {
     #[test]
     fn a_processor_has_a_ceiling_for_each_precision_or_a_reason() {
         let device = OpenDevice::open(request::Backend::Only(Device::Cpu)).unwrap();
-        let effort = Effort { gemm_s: 0.0, emulated_s: 0.0, stream_s: 0.0 };
+        let effort = Effort {
+            gemm_s: 0.0,
+            emulated_s: 0.0,
+            convolution_s: 0.0,
+            instruction_s: 0.0,
+            stream_s: 0.0,
+            cache_s: 0.0,
+        };
         let mut watch = Watch::of(&device, 1);
         let found = all_products(&device, 64 << 20, effort, &mut watch).unwrap();
         for precision in Precision::ALL {

@@ -1,4 +1,5 @@
-//! Copy and triad over arrays that no cache can hold, in single precision. Both bytes read and bytes written count.
+//! How large arrays are that no cache can hold, and libtorch's copy and triad over them, in single precision: for
+//! accelerators. Both bytes read and bytes written count.
 
 use orchestrate::protocol::StreamSample;
 use tch::{Kind, Tensor};
@@ -55,7 +56,8 @@ impl Arrays {
         })
     }
 
-    fn bytes(self) -> u64 {
+    /// The bytes of each.
+    pub(super) fn bytes(self) -> u64 {
         NUMBER * self.elements
     }
 }
@@ -86,6 +88,8 @@ pub(super) fn measure(
 fn sample(kernel: &str, bytes: u64, timings: &Timings) -> StreamSample {
     let sample = StreamSample {
         kernel: kernel.to_owned(),
+        level: Some("memory".to_owned()),
+        isa: None,
         bytes,
         passes: Some(timings.calls),
         bytes_per_s: timings.seconds.iter().map(|seconds| bytes as f64 / seconds).collect(),

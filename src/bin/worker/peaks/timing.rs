@@ -14,6 +14,9 @@ const TIMING_S: f64 = 0.02;
 /// A timing has at most this many calls, however short they are.
 const MOST_CALLS: u32 = 10_000;
 
+/// What is warmed up is repeated for about this long.
+const WARM_UP_S: f64 = 0.1;
+
 /// A piece of work that can be repeated.
 pub(super) type Work<'a> = &'a mut dyn FnMut() -> Result<(), WorkerError>;
 
@@ -47,6 +50,16 @@ pub(super) fn time(
         seconds.push(call_s);
     }
     Ok(Timings { calls, seconds })
+}
+
+/// Repeats `work` for about [`WARM_UP_S`], at least twice.
+pub(super) fn warm_up(device: &OpenDevice, work: Work<'_>) -> Result<(), WorkerError> {
+    once(device, 1, work)?;
+    let mut spent_s = 0.0;
+    while spent_s < WARM_UP_S {
+        spent_s += once(device, 1, work)?;
+    }
+    Ok(())
 }
 
 /// Seconds per call, from `calls` calls in a row.

@@ -1,5 +1,5 @@
-//! What training needs of a device besides arithmetic: flags, memory and its statistics, marks for profilers, operators,
-//! times.
+//! What training needs of a device besides arithmetic: flags, memory and its statistics, marks for profilers,
+//! operators, times.
 #![expect(clippy::disallowed_methods, reason = "how long a product takes says how many keep the device busy")]
 
 use std::time::Instant;

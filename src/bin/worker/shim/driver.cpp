@@ -105,8 +105,8 @@ bool shim_cuda_facts(char* name, int name_length, unsigned char* uuid, int* majo
   return done || fail("the CUDA driver does not answer");
 }
 
-// Bytes of the last-level cache of CUDA's device 0, from the driver; -1 if it does not tell.
-int64_t shim_cuda_cache() {
+// An attribute of CUDA's device 0 by its number in the driver's interface, which is stable; -1 if it is not known.
+int shim_cuda_attribute(int number) {
   void* const library = driver();
   if (library == nullptr) {
     return -1;
@@ -115,11 +115,10 @@ int64_t shim_cuda_cache() {
   const auto get = by_name<int(int*, int)>(library, "cuDeviceGet");
   const auto attribute = by_name<int(int*, int, int)>(library, "cuDeviceGetAttribute");
   int device = 0;
-  int bytes = 0;
-  // 38 is CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE.
+  int value = 0;
   const bool known = init && get && attribute;
-  const bool done = known && init(0) == 0 && get(&device, 0) == 0 && attribute(&bytes, 38, device) == 0;
-  return done && bytes > 0 ? bytes : -1;
+  const bool done = known && init(0) == 0 && get(&device, 0) == 0 && attribute(&value, number, device) == 0;
+  return done && value > 0 ? value : -1;
 }
 
 // How libtorch_cuda was built, in libtorch's words; among them are the flags that name the GPUs it has kernels for.

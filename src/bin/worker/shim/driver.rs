@@ -19,7 +19,7 @@ unsafe extern "C" {
         major: *mut c_int,
         minor: *mut c_int,
     ) -> bool;
-    safe fn shim_cuda_cache() -> i64;
+    safe fn shim_cuda_attribute(number: c_int) -> c_int;
     safe fn shim_cuda_config() -> *const c_char;
     fn shim_nvidia_driver(version: *mut c_char, length: c_uint) -> bool;
 }
@@ -107,9 +107,20 @@ fn uuid_text(bytes: &[u8; 16]) -> String {
     format!("GPU-{}-{}-{}-{}-{}", &hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..])
 }
 
+/// `CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT` of the driver's interface.
+const MULTIPROCESSORS: c_int = 16;
+
+/// `CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE` of the driver's interface.
+const L2_CACHE_BYTES: c_int = 38;
+
 /// Bytes of the last-level cache of CUDA's device 0, from the driver.
 pub(crate) fn cuda_cache() -> Option<u64> {
-    u64::try_from(shim_cuda_cache()).ok()
+    u64::try_from(shim_cuda_attribute(L2_CACHE_BYTES)).ok()
+}
+
+/// The number of multiprocessors of CUDA's device 0, from the driver.
+pub(crate) fn cuda_multiprocessors() -> Option<u32> {
+    u32::try_from(shim_cuda_attribute(MULTIPROCESSORS)).ok()
 }
 
 /// How libtorch's CUDA half was built, in libtorch's words. Empty if it is not loaded.

@@ -19,8 +19,8 @@ use crate::failure::WorkerError;
 
 pub(crate) use copies::CopyStream;
 pub(crate) use driver::{
-    CudaFacts, Driver, cuda_cache, cuda_config, cuda_facts, driver, libtorch_directory, nvidia_driver,
-    open_library, runtime_version,
+    CudaFacts, Driver, cuda_cache, cuda_config, cuda_facts, cuda_multiprocessors, driver, libtorch_directory,
+    nvidia_driver, open_library, runtime_version,
 };
 pub(crate) use events::Events;
 pub(crate) use graph::{Graph, empty_cache, has_graphs, leave_default_stream};

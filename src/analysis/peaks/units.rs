@@ -1,0 +1,74 @@
+//! Operations per cycle of the arithmetic units of NVIDIA GPUs.
+
+use crate::job::Precision;
+
+/// A generation of GPUs: dense operations per cycle of one multiprocessor, 2 per multiply-add.
+struct Generation {
+    /// Compute capabilities, major and minor number.
+    capabilities: &'static [(u32, u32)],
+    fp32: u64,
+    tf32: Option<u64>,
+    bf16: Option<u64>,
+    /// fp16 with sums in fp32, as libtorch multiplies in mixed precision.
+    fp16: Option<u64>,
+}
+
+/// From NVIDIA's architecture whitepapers (Volta, Turing, GA100, GA102, Ada, Hopper, Blackwell): FP32 lanes × 2, and
+/// the dense FMA rate of the tensor cores of a multiprocessor × 2. GeForce cards of Turing, GA10x and Ada halve the
+/// rate of fp16 with sums in fp32; those of the data centre (T4, A10, L4, L40S) have it in full. The table has the full
+/// rate, so that it is a ceiling for both.
+const GENERATIONS: &[Generation] = &[
+    Generation { capabilities: &[(7, 0)], fp32: 128, tf32: None, bf16: None, fp16: Some(1024) },
+    Generation { capabilities: &[(7, 5)], fp32: 128, tf32: None, bf16: None, fp16: Some(1024) },
+    Generation { capabilities: &[(8, 0)], fp32: 128, tf32: Some(1024), bf16: Some(2048), fp16: Some(2048) },
+    Generation {
+        capabilities: &[(8, 6), (8, 7), (8, 9)],
+        fp32: 256,
+        tf32: Some(512),
+        bf16: Some(1024),
+        fp16: Some(1024),
+    },
+    Generation { capabilities: &[(9, 0)], fp32: 256, tf32: Some(2048), bf16: Some(4096), fp16: Some(4096) },
+];
+
+/// FLOPs per cycle of one multiprocessor at `precision`; `None` if the chip is unknown or has no units for it.
+pub(super) fn flops_per_cycle(capability: (u32, u32), precision: Precision) -> Option<u64> {
+    let found = GENERATIONS.iter().find(|it| it.capabilities.contains(&capability))?;
+    match precision {
+        Precision::Fp32 => Some(found.fp32),
+        Precision::Tf32 => found.tf32,
+        Precision::Bf16 => found.bf16,
+        Precision::Amp => found.fp16,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Multiprocessors × FLOPs per cycle × the boost clock of the data sheets, in TFLOP/s.
+    #[test]
+    fn units_and_clocks_give_the_figures_of_the_data_sheets() {
+        use Precision::{Amp, Bf16, Fp32, Tf32};
+        for (name, capability, multiprocessors, mhz, precision, tflops) in [
+            ("V100 SXM2", (7, 0), 80.0, 1530.0, Fp32, 15.7),
+            ("V100 SXM2", (7, 0), 80.0, 1530.0, Amp, 125.0),
+            ("T4", (7, 5), 40.0, 1590.0, Fp32, 8.1),
+            ("T4", (7, 5), 40.0, 1590.0, Amp, 65.0),
+            ("A100 SXM", (8, 0), 108.0, 1410.0, Fp32, 19.5),
+            ("A100 SXM", (8, 0), 108.0, 1410.0, Tf32, 156.0),
+            ("A100 SXM", (8, 0), 108.0, 1410.0, Bf16, 312.0),
+            ("L4", (8, 9), 58.0, 2040.0, Fp32, 30.3),
+            ("L4", (8, 9), 58.0, 2040.0, Bf16, 121.0),
+            ("H100 SXM", (9, 0), 132.0, 1980.0, Fp32, 66.9),
+            ("H100 SXM", (9, 0), 132.0, 1830.0, Tf32, 494.7),
+            ("H100 SXM", (9, 0), 132.0, 1830.0, Bf16, 989.4),
+        ] {
+            let each = flops_per_cycle(capability, precision).unwrap() as f64;
+            let found = multiprocessors * each * mhz * 1e6 / 1e12;
+            assert!((found / tflops - 1.0).abs() < 0.01, "{name} {precision}: {found} and not {tflops}");
+        }
+        assert_eq!(flops_per_cycle((7, 5), Bf16), None);
+        assert_eq!(flops_per_cycle((6, 1), Fp32), None, "a chip that is not in the table");
+    }
+}
