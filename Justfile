@@ -26,7 +26,7 @@ quickstart: build
 # Runs every test.
 test:
     cargo test --locked --features torch
-    python3 -B -m doctest bench/observer.py bench/overhead/[a-z]*.py tests/torture/[a-z]*.py tests/fixtures/kept.py \
+    python3 -B -m doctest bench/observer.py bench/zoo.py bench/overhead/[a-z]*.py tests/torture/[a-z]*.py tests/fixtures/kept.py \
         tests/cuda/load.py
     python3 -B -m unittest discover -s tests/torture
     just test-python
@@ -230,6 +230,14 @@ bench-observer *ARGS: build
 bench-overhead *JOBS:
     cargo build --release --locked --bin orchestrate --bin fake-worker
     python3 -B bench/overhead {{ orchestrate }} target/release/fake-worker {{ JOBS }}
+
+# Which workers there are: `zoo-worker --list`. Takes some ten minutes, on a machine that does nothing else.
+# Runs workers whose limit is known by construction, and prints how often the class of their rows is wrong or open.
+bound-zoo *ARGS: build
+    cargo build --release --locked --bin zoo-worker
+    {{ orchestrate }} peaks measure --device cpu --if-missing
+    python3 -B bench/zoo.py {{ orchestrate }} {{ parent_directory(orchestrate) }}/zoo-worker \
+        "${CARGO_TARGET_DIR:-target}/bound-zoo" {{ ARGS }}
 
 # Measures how long `aggregate` and `report` take for 10,000 records, without the store's cache and with it.
 bench-report *ARGS:

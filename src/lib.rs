@@ -9,6 +9,7 @@
 //! | [`shared`] | values that many have in common, held once | none |
 //! | [`threads`] | work in several threads, whose results do not depend on them | none |
 //! | [`protocol`] | what passes between `orchestrate` and a worker | none |
+//! | [`operator`] | operators of frameworks: the kind of their work, FLOPs and compulsory bytes | none |
 //! | [`stats`] | numbers in, statistics out | none |
 //! | [`random`] | numbers that a seed brings back | none |
 //! | [`threshold`] | the thresholds of marks and findings | none |

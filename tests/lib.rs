@@ -21,3 +21,4 @@ mod running;
 mod selftest;
 mod training;
 mod viewing;
+mod zoo;

@@ -17,6 +17,7 @@ repeats: 2
 params: { warmup: 1, iters: 2, threads: 1, input_size: 64, classes: 4, loader_workers: 1, augment: false, channels_last: true }
 axes:
   data: [{ synthetic: true }, { folder: images }]
+profile: { ops: false }
 envs:
   cpu: { device: cpu }
 ";

@@ -3,10 +3,12 @@
 use super::axes::{self, Effect};
 use super::bound::{self, Class};
 use super::brief::{BriefLine, Known, brief};
+use super::classes;
 use super::findings::{self, Finding};
 use super::group::{self, Row};
 use super::line::{self, Line};
 use super::marks;
+use super::operators::Breakdown;
 use super::order;
 use super::own::Own;
 use super::replaced::add_replaced;
@@ -27,6 +29,8 @@ pub struct Analysis<'a> {
     pub rows: Vec<Row<'a>>,
     /// One roofline per device with peaks, by env.
     pub rooflines: Vec<Roofline<'a>>,
+    /// Where the time of each row goes, in their order; `None` without a profile.
+    pub breakdowns: Vec<Option<Breakdown<'a>>>,
     /// What limits each row, in their order.
     pub classes: Vec<Class>,
     /// What each axis brings.
@@ -65,8 +69,10 @@ pub fn analyse(study: &Study) -> Analysis<'_> {
     let Judged { runs, mut rows, varying } = judge(study);
     add_replaced(&mut rows, study);
     let obstacles = bound::obstacles(&rows, &study.thresholds);
-    let rooflines = roofline::rooflines(&rows, &obstacles);
-    let classes = roofline::classes(&rows, obstacles, &rooflines);
+    let mut rooflines = roofline::rooflines(&rows);
+    let breakdowns: Vec<Option<Breakdown<'_>>> = rows.iter().map(Breakdown::of).collect();
+    let classes = classes::classes(&rows, obstacles, &rooflines, &breakdowns, &study.matrix.path);
+    roofline::set_bounds(&mut rooflines, &classes);
     let (axes, findings) = threads::both(
         || axes::effects(&rows, &varying),
         || findings::findings(&runs, &rows, &rooflines, &classes, &study.thresholds, &study.noise),
@@ -80,6 +86,7 @@ pub fn analyse(study: &Study) -> Analysis<'_> {
         runs,
         rows,
         rooflines,
+        breakdowns,
         classes,
         axes,
         brief,

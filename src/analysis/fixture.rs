@@ -10,7 +10,10 @@ use super::marks::Thresholds;
 use super::peaks::{Catalogue, Ceiling, Confidence, Origin, Peaks, Range};
 use super::{Cell, NoRecord, Span, Study};
 use crate::job::{Device, Job, Key, Kind, Precision, Profile};
-use crate::protocol::{Details, Effective, IterationClock, Iterations, Measurement, Settings};
+use crate::protocol::{
+    Details, Effective, IterationClock, Iterations, Measurement, OperatorClass, OperatorProfile,
+    OperatorSample, Settings,
+};
 use crate::record::ncu::{KernelGroup, NcuCounters};
 use crate::record::testing::{self, record_of};
 use crate::record::{
@@ -146,16 +149,12 @@ pub(crate) fn measured_peaks(flops: f64, bandwidth: f64) -> Peaks {
             threads: Some(2),
             quick: false,
         },
-        flops: vec![Ceiling {
-            precision: Precision::Fp32,
-            flops_per_s: Range::exactly(flops),
-            accumulate: "fp32".into(),
-            spread: None,
-            clock_mhz: None,
-        }],
+        flops: vec![Ceiling::of(Precision::Fp32, Range::exactly(flops))],
         left_out: Vec::new(),
         bandwidth: Some(Range::exactly(bandwidth)),
         bandwidth_spread: None,
+        caches: Vec::new(),
+        cache_bytes: None,
         clocks: None,
         source: "orchestrate peaks measure".into(),
         date: "2026-10-31".into(),
@@ -262,6 +261,40 @@ impl StudyBuilder {
         })
     }
 
+    /// Three runs of `config` at about `samples_per_s`, and a job of the kind `ops` with this profile.
+    pub(crate) fn operators(self, config: &Key, samples_per_s: f64, profile: OperatorProfile) -> Self {
+        self.operators_with(config, samples_per_s, profile, |_| {})
+    }
+
+    /// The same, with all records modified by `change`.
+    pub(crate) fn operators_with(
+        self,
+        config: &Key,
+        samples_per_s: f64,
+        profile: OperatorProfile,
+        change: fn(&mut Record),
+    ) -> Self {
+        let rates = [1.0, 1.001, 0.999].map(|factor| factor * samples_per_s);
+        let runs = rates.into_iter().zip(1..).fold(self, |builder, (rate, repeat)| {
+            builder.run_with(Key { repeat, ..config.clone() }, rate, change)
+        });
+        runs.profiled(config, samples_per_s, profile, change)
+    }
+
+    /// A job of the kind `ops` of `config`, with this profile.
+    pub(crate) fn profiled(
+        self,
+        config: &Key,
+        samples_per_s: f64,
+        profile: OperatorProfile,
+        change: impl FnOnce(&mut Record),
+    ) -> Self {
+        self.run_with(config.profiled(Kind::Ops, Profile::default()), samples_per_s, |record| {
+            record.measurement.as_mut().unwrap().ops = Some(profile.into());
+            change(record);
+        })
+    }
+
     /// Sets the seconds of the last run's iterations, timed by `clock`.
     pub(crate) fn seconds(mut self, clock: IterationClock, seconds: &[f64]) -> Self {
         let iterations: Vec<(f64, f64)> = seconds.iter().map(|seconds| (*seconds, 0.0)).collect();
@@ -306,6 +339,50 @@ impl StudyBuilder {
             idle: Idle::default(),
         }
     }
+}
+
+/// An operator of an own class, by its seconds, GFLOP and gigabytes over two iterations.
+pub(crate) fn operator(
+    name: &str,
+    class: OperatorClass,
+    seconds: f64,
+    gflop: f64,
+    gigabytes: f64,
+) -> OperatorSample {
+    OperatorSample {
+        name: name.to_owned(),
+        class: Some(class),
+        types: vec![Some("float32".to_owned())],
+        calls: 2,
+        host_s: seconds,
+        flops: Some(gflop * 1e9),
+        bytes: Some(gigabytes * 1e9),
+        ..OperatorSample::default()
+    }
+}
+
+/// A profile of two iterations of `elapsed_s` seconds together, on a processor.
+pub(crate) fn profile(elapsed_s: f64, operators: Vec<OperatorSample>) -> OperatorProfile {
+    OperatorProfile {
+        source: "a test".to_owned(),
+        iterations: 2,
+        elapsed_s,
+        device_busy_s: None,
+        operators,
+        rest_s: 0.0,
+        notes: Vec::new(),
+    }
+}
+
+/// A row of iterations of 1.6 s below roofs of 250 GFLOP/s and 20 GB/s. 70 % of the time is at 80 % of the compute
+/// roof, 20 % at 80 % of the memory roof.
+pub(crate) fn study_with_operators() -> Study {
+    let conv = operator("conv", OperatorClass::Convolution, 2.24, 0.8 * 250.0 * 2.24, 0.1);
+    let norm = operator("norm", OperatorClass::Normalisation, 0.64, 0.0, 0.8 * 20.0 * 0.64);
+    StudyBuilder::new()
+        .peaks(measured_peaks(250e9, 20e9))
+        .operators(&key("cpu", "resnet18", 16, 1), 10.0, profile(3.2, vec![conv, norm]))
+        .build()
 }
 
 /// Two models × two batches with peaks, one failure and one job that never ran.

@@ -14,7 +14,9 @@
 //! | [`audit`] | the rows with the runs that marks leave out, and without them |
 //! | [`axes`] | what each axis brings |
 //! | [`blocks`] | which runs were made together |
-//! | [`bound`] | what limits a row: the host, memory that spilled, or a roof |
+//! | [`bound`] | what limits a row: the host, memory that spilled, a roof, its kernels |
+//! | [`classes`] | decides it, from the evidence that there is |
+//! | `experiment` | what would decide it, where nothing does |
 //! | [`history`] | how fast each config was in each version |
 //! | [`brief`] | the five lines at the top of a report |
 //! | [`group`] | rows: the runs of a config that can be pooled, with their statistics |
@@ -27,6 +29,7 @@
 //! | [`energy`] | power and joules per sample of the measured window |
 //! | [`facts`] | what each fact of a provenance does to a row |
 //! | [`noise`] | which differences the noise of a machine leaves to be seen |
+//! | [`operators`] | where the time of an iteration goes, operator by operator |
 //! | [`own`] | the parameters and metrics that only this study has |
 //! | [`peaks`] | the ceilings of a device |
 //! | [`pipeline`] | the cost of reading and decoding files, compared with synthetic tensors |
@@ -55,6 +58,7 @@ pub mod calibration;
 mod cell_type;
 mod circumstances;
 mod claim;
+pub mod classes;
 mod column;
 mod columns;
 pub mod compare;
@@ -63,6 +67,7 @@ pub mod conduct;
 pub mod cost;
 pub mod counted;
 pub mod energy;
+mod experiment;
 pub mod facts;
 pub mod findings;
 pub mod foreign;
@@ -73,6 +78,7 @@ mod libraries;
 pub mod line;
 pub mod marks;
 pub mod noise;
+pub mod operators;
 pub mod order;
 pub mod own;
 pub mod peaks;

@@ -1,14 +1,12 @@
 //! Places rows as points below the roofs of their devices.
 //!
 //! attainable = min(peak, intensity × bandwidth); knee = peak ÷ bandwidth. The source of a point's bytes is part of its
-//! type, because only counted bytes can tell what bounds a config. Bytes estimated from the bandwidth roof place a
+//! type, because a place by other bytes shows no bound. Bytes estimated from the bandwidth roof place a
 //! point on that roof in any case, so such points go to `roofline_points.csv` for comparison and are never drawn.
 
-use std::collections::HashMap;
 use std::fmt;
 
-use super::bound::{Bound, Class, Obstacle, Place};
-use super::claim::Sentence;
+use super::bound::{Bound, Class, Place};
 use super::counted::NcuRun;
 use super::group::{Row, Statistics};
 use super::peaks::{Peaks, Range};
@@ -59,7 +57,7 @@ pub struct Point {
     pub attainable: f64,
     /// Where it lies below its roofs, with all that is uncertain.
     pub place: Place,
-    /// Its bound: what keeps its row from the roofs, or else what its place shows.
+    /// What limits its row.
     pub bound: Bound,
 }
 
@@ -86,71 +84,18 @@ pub struct Roofline<'a> {
     pub points: Vec<Point>,
 }
 
-/// What limits each of `rows`, in their order: what keeps it from its roofs, else what its place below them shows.
-pub(super) fn classes(
-    rows: &[Row<'_>],
-    obstacles: Vec<Option<Obstacle>>,
-    rooflines: &[Roofline<'_>],
-) -> Vec<Class> {
-    let points = rooflines.iter().flat_map(|roofline| &roofline.points);
-    let counted: HashMap<usize, &Point> = points
-        .filter(|point| point.source == BytesSource::Measured)
-        .map(|point| (point.row, point))
-        .collect();
-    let class = |(index, (row, obstacle)): (usize, (&Row<'_>, Option<Obstacle>))| match obstacle {
-        Some(obstacle) => Class::Obstructed(obstacle),
-        None => match (counted.get(&index), without_work(row)) {
-            (Some(_), Some(class)) => class,
-            (Some(point), None) => point.place.class(),
-            (None, _) => unplaced(row),
-        },
-    };
-    rows.iter().zip(obstacles).enumerate().map(class).collect()
-}
-
-/// Why its place says nothing, if the FLOPs of `row` are counted for comparison alone.
-fn without_work(row: &Row<'_>) -> Option<Class> {
-    let described = row.cost.as_ref().ok()?.described()?;
-    described.convention.leaves_out_work().then(|| Class::Placed {
-        bound: Bound::Unknown,
-        why: Sentence::plain(format!(
-            "the FLOPs are counted by `{}`, which leaves out work",
-            described.convention.as_str()
-        )),
-    })
-}
-
-/// Why nothing shows what limits `row`, which has no counted bytes or no roofs.
-fn unplaced(row: &Row<'_>) -> Class {
-    let peaks = row.ceilings();
-    let why = if row.statistics.is_err() {
-        "no run counts"
-    } else if row.cost.is_err() {
-        "its FLOPs are unknown"
-    } else if peaks.is_none() {
-        "its device has no peaks"
-    } else if peaks.is_none_or(|peaks| peaks.ceiling(row.config.precision).is_none()) {
-        "the peaks have no figure for its precision"
-    } else if peaks.is_none_or(|peaks| peaks.bandwidth.is_none()) {
-        "the peaks have no bandwidth"
-    } else {
-        "its bytes were not counted"
-    };
-    Class::Placed { bound: Bound::Unknown, why: why.into() }
-}
-
 /// The rooflines of `rows`: one per env and peaks. A row without throughput, cost, bandwidth or a ceiling for its
-/// precision has no point. `obstacles` are those of the rows, in their order.
-pub(super) fn rooflines<'a>(rows: &[Row<'a>], obstacles: &[Option<Obstacle>]) -> Vec<Roofline<'a>> {
+/// precision has no point. Until [`set_bounds`], the bound of each point is unknown.
+pub(super) fn rooflines<'a>(rows: &[Row<'a>]) -> Vec<Roofline<'a>> {
     let mut found: Vec<Roofline<'a>> = Vec::new();
-    for (index, (row, obstacle)) in rows.iter().zip(obstacles).enumerate() {
+    for (index, row) in rows.iter().enumerate() {
         let Some(peaks) = row.ceilings() else { continue };
         let env = &row.config.env;
         let known =
             found.iter().position(|roofline| roofline.env == *env && roofline.peaks.name == peaks.name);
         let place = known.unwrap_or(found.len());
         let number = known.map_or(1, |place| found[place].points.last().map_or(1, |point| point.number + 1));
-        let points = points((index, row), peaks, number, obstacle.as_ref().map(Obstacle::bound));
+        let points = points((index, row), peaks, number);
         if points.is_empty() {
             continue;
         }
@@ -173,20 +118,22 @@ pub(super) fn rooflines<'a>(rows: &[Row<'a>], obstacles: &[Option<Obstacle>]) ->
     found
 }
 
+/// Gives every point the bound of its row, by `classes`.
+pub(super) fn set_bounds(rooflines: &mut [Roofline<'_>], classes: &[Class]) {
+    for point in rooflines.iter_mut().flat_map(|roofline| &mut roofline.points) {
+        point.bound = classes[point.row].bound;
+    }
+}
+
 /// The samples per second of `row`: Student's interval of the geometric mean, or the range of the runs if they are too
 /// few. The median is always within it.
-fn rates(row: &Row<'_>) -> Option<Range> {
+pub(super) fn rates(row: &Row<'_>) -> Option<Range> {
     let Statistics { median, min, max, interval, .. } = row.statistics.as_ref().ok()?;
     let (low, high) = interval.as_ref().map_or((*min, *max), |interval| (interval.low, interval.high));
     Some(Range { low: low.min(*median), high: high.max(*median) })
 }
 
-fn points(
-    (index, row): (usize, &Row<'_>),
-    peaks: &Peaks,
-    number: usize,
-    obstacle: Option<Bound>,
-) -> Vec<Point> {
+fn points((index, row): (usize, &Row<'_>), peaks: &Peaks, number: usize) -> Vec<Point> {
     let precision = row.config.precision;
     let (Some(attained), Ok(cost), Some(bandwidth)) = (row.attained(), &row.cost, peaks.bandwidth) else {
         return Vec::new();
@@ -196,9 +143,7 @@ fn points(
     let point = |source, intensity: f64| {
         let (peak, allowed) = (ceiling.flops_per_s, bandwidth.times(intensity));
         let place = Place { attained: rates.times(flops), peak, allowed };
-        let says = source == BytesSource::Measured && without_work(row).is_none();
-        let shown = if says { place.class().bound() } else { Bound::Unknown };
-        let (attainable, bound) = (peak.high.min(allowed.high), obstacle.unwrap_or(shown));
+        let (attainable, bound) = (peak.high.min(allowed.high), Bound::Unknown);
         Point { row: index, number, source, intensity, attained, attainable, place, bound }
     };
     let measured =
@@ -315,14 +260,7 @@ mod tests {
         for (precision, flops) in
             [(Precision::Bf16, 400e9), (Precision::Amp, 300e9), (Precision::Tf32, 200e9)]
         {
-            let flops_per_s = Range::exactly(flops);
-            peaks.flops.push(Ceiling {
-                precision,
-                flops_per_s,
-                accumulate: "fp32".into(),
-                spread: None,
-                clock_mhz: None,
-            });
+            peaks.flops.push(Ceiling::of(precision, Range::exactly(flops)));
         }
         let study =
             Precision::ALL.into_iter().fold(fixture::StudyBuilder::new().peaks(peaks), |study, precision| {

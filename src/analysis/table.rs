@@ -6,13 +6,15 @@ use super::analyse::Analysis;
 use super::audit::audit;
 use super::axes::Effect;
 use super::columns::{
-    CurveLine, FailureLine, JobLine, OfferLine, PointLine, RunLine, TraceLine, axis_columns, class_columns,
-    comparison_columns, curve_columns, effect_columns, exclusion_columns, failure_columns, history_columns,
-    job_columns, offer_columns, point_columns, run_columns, summary_columns, trace_columns,
+    CurveLine, FailureLine, JobLine, OfferLine, PointLine, RunLine, TimeLine, TraceLine, axis_columns,
+    breakdown_columns, class_columns, comparison_columns, curve_columns, effect_columns, exclusion_columns,
+    failure_columns, history_columns, job_columns, offer_columns, point_columns, run_columns,
+    summary_columns, time_columns, trace_columns,
 };
 use super::counted::{counter_columns, counters, kernel_columns, kernel_lines, kernels};
 use super::group::Row;
 use super::history::History;
+use super::operators::{operator_columns, operator_lines};
 use super::own::Own;
 use super::roofline::Roofline;
 use super::scaling::Curve;
@@ -60,7 +62,7 @@ pub const CSV_FILES: &[CsvFile] = &[
         line: "row of the results",
         keys: Keys::ROWS,
         rows: summary,
-        sections: || summary_columns(&Own::in_manual()).sections_beside(&class_columns()),
+        sections: summary_sections,
     },
     CsvFile {
         name: "axes.csv",
@@ -104,6 +106,13 @@ pub const CSV_FILES: &[CsvFile] = &[
         rows: kernels,
         sections: || kernel_columns(&Own::in_manual()).sections(),
     },
+    CsvFile {
+        name: "operators.csv",
+        line: "row and operator, from a profile of a few iterations",
+        keys: Keys::OPERATORS,
+        rows: operators,
+        sections: operator_sections,
+    },
 ];
 
 /// `metrics.csv`.
@@ -141,7 +150,31 @@ impl<'a> RowOf<'a> {
 
 /// `summary.csv`.
 pub fn summary<'a>(analysis: &'a Analysis<'_>) -> Rows<'a> {
-    summary_columns(&analysis.own).rows(&analysis.rows).beside(class_columns().rows(&analysis.classes))
+    summary_columns(&analysis.own)
+        .rows(&analysis.rows)
+        .beside(class_columns().rows(&analysis.classes))
+        .beside(breakdown_columns().rows(&analysis.breakdowns))
+}
+
+fn summary_sections() -> Vec<Section> {
+    let mut sections = summary_columns(&Own::in_manual()).sections_beside(&class_columns());
+    let breakdown = breakdown_columns().sections().into_iter().flat_map(|section| section.columns);
+    if let Some(last) = sections.last_mut() {
+        last.columns.extend(breakdown);
+    }
+    sections
+}
+
+/// Where the time of some rows goes, by their indices: what a figure of it shows.
+pub fn time_table(rows: &[usize], analysis: &Analysis<'_>) -> CsvTable {
+    let lines = rows.iter().map(|row| TimeLine { row: &analysis.rows[*row] });
+    let breakdowns = rows.iter().map(|row| &analysis.breakdowns[*row]);
+    time_columns(&analysis.own).rows(lines).beside(breakdown_columns().rows(breakdowns)).written()
+}
+
+/// What the manual says about the columns of a [`time_table`].
+pub fn time_sections() -> Vec<Section> {
+    time_columns(&Own::in_manual()).sections_beside(&breakdown_columns())
 }
 
 /// `failures.csv`.
@@ -264,6 +297,22 @@ pub fn kernel_table(row: &Row<'_>, analysis: &Analysis<'_>) -> CsvTable {
 /// What the manual says about the columns of a [`kernel_table`].
 pub fn kernel_sections() -> Vec<Section> {
     kernel_columns(&Own::in_manual()).sections()
+}
+
+/// `operators.csv`: where the time of an iteration goes.
+pub fn operators<'a>(analysis: &'a Analysis<'_>) -> Rows<'a> {
+    let lines = (0..analysis.rows.len()).flat_map(|row| operator_lines(analysis, row));
+    operator_columns(&analysis.own).rows(lines)
+}
+
+/// The operators of the row with the number `row`, as its roofline shows them.
+pub fn operator_table(row: usize, analysis: &Analysis<'_>) -> CsvTable {
+    operator_columns(&analysis.own).rows(operator_lines(analysis, row)).written()
+}
+
+/// What the manual says about the columns of an [`operator_table`].
+pub fn operator_sections() -> Vec<Section> {
+    operator_columns(&Own::in_manual()).sections()
 }
 
 /// What the manual says about the columns of a [`roofline_table`].

@@ -46,6 +46,8 @@ impl Keys {
     pub const COUNTERS: Keys = Keys { primary: ROW_AND_COUNTER, foreign: TO_ROW };
     /// One line per row and kernel.
     pub const KERNELS: Keys = Keys { primary: ROW_AND_RANK, foreign: TO_ROW };
+    /// One line per row and operator.
+    pub const OPERATORS: Keys = Keys { primary: ROW_AND_RANK, foreign: TO_ROW };
     /// One line per run.
     pub const RUNS: Keys = Keys { primary: ROW_AND_REPEAT, foreign: TO_ROW };
     /// One line per value of an axis.

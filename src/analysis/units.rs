@@ -45,6 +45,7 @@ const ENDS: &[(&str, &str)] = &[
 const COUNTED: &[(&str, &str)] = &[
     ("n", "runs"),
     ("runs", "runs"),
+    ("calls", "calls per iteration"),
     ("left_out", "runs"),
     ("replaced", "runs"),
     ("left_out_without_throughput", "runs"),
@@ -78,7 +79,7 @@ const COUNTED: &[(&str, &str)] = &[
     ("cycles", "cycles"),
     ("ipc", "instructions/cycle"),
     ("number", "points"),
-    ("rank", "kernels"),
+    ("rank", "kernels or operators"),
     ("launches", "launches"),
     ("p_equal", "1"),
     ("p_beyond_margin", "1"),

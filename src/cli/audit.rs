@@ -6,10 +6,10 @@ use std::path::{Path, PathBuf};
 use clap::ValueHint;
 use serde::Serialize;
 
+use super::catalogue::load_catalogue;
 use super::failure::disk_remedy;
 use super::find::no_store;
 use super::output::{hint, print, print_json};
-use super::study::load_catalogue;
 use super::{Exit, Failure, Global};
 use crate::files::{FILE_LIMIT, read_regular};
 use crate::job::Kind;

@@ -1,11 +1,15 @@
 //! The marks of single attempts, for the verbs that report on jobs.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
 
 use super::Global;
+use super::catalogue::{PEAKS_DIR, peaks_so_far};
 use super::cell::{cell, load_iterations};
 use super::global::store_flag;
+use crate::analysis::bound::Class;
 use crate::analysis::cost::FlopsConvention;
+use crate::analysis::group::Row;
 use crate::analysis::idle::Idle;
 use crate::analysis::marks::{Mark, Thresholds, mark_names, marks};
 use crate::analysis::peaks::Catalogue;
@@ -93,6 +97,8 @@ pub(super) struct Doubts {
     pub(super) run: Vec<Mark>,
     /// The marks of its row, of which no single run is to blame.
     pub(super) row: Vec<Mark>,
+    /// What limits its row; `None` if it is in no row.
+    pub(super) class: Option<Class>,
 }
 
 /// The doubts about the job of `record`, from its record, its iterations and, with a plan, the other runs of `plan`.
@@ -105,16 +111,20 @@ pub(super) fn doubts_of(
 ) -> Doubts {
     let job = Job::new(record.key.clone());
     let standings = inventory.standings();
-    let mut own = [cell(job.clone(), &standings, NotDone::to_string)];
+    let placed = |job: Job| {
+        let peaks = plan.and_then(|plan| plan.envs.get(&job.key().env)?.peaks.clone());
+        Cell { peaks, ..cell(job, &standings, NotDone::to_string) }
+    };
+    let mut own = [placed(job.clone())];
     load_iterations(&mut own, store, global);
     let others = plan.into_iter().flat_map(Plan::jobs).filter(|other| other.id() != job.id());
-    let others = others.map(|other| cell(other, &standings, NotDone::to_string));
+    let others = others.map(placed);
     let study = Study {
         matrix: (*record.provenance.matrix).clone(),
         description: None,
         cells: own.into_iter().chain(others).collect(),
         spans: inventory.records().map(Span::of).collect(),
-        peaks: Catalogue::default(),
+        peaks: peaks_so_far(Path::new(PEAKS_DIR), global).unwrap_or_default(),
         convention: FlopsConvention::default(),
         include_marked: false,
         thresholds: plan.map_or_else(Thresholds::default, |plan| plan.thresholds),
@@ -125,8 +135,16 @@ pub(super) fn doubts_of(
     let analysis = analyse(&study);
     let is_own = |run: &&Run<'_>| run.cell.job.id() == job.id();
     let run = analysis.runs.iter().find(is_own).map(|run| run.marks.clone());
-    let row = analysis.rows.iter().find(|row| row.runs.iter().any(|run| is_own(&run)));
-    Doubts { run: run.unwrap_or_default(), row: row.map(|row| row.doubts.clone()).unwrap_or_default() }
+    let of_run = |row: &Row<'_>| row.runs.iter().any(|run| is_own(&run));
+    // A profiled job belongs to the rows of its config.
+    let of_config = |row: &Row<'_>| row.config == job.key().timing_config();
+    let rows = &analysis.rows;
+    let row = rows.iter().position(of_run).or_else(|| rows.iter().position(of_config));
+    Doubts {
+        run: run.unwrap_or_default(),
+        row: row.map(|row| analysis.rows[row].doubts.clone()).unwrap_or_default(),
+        class: row.map(|row| analysis.classes[row].clone()),
+    }
 }
 
 #[cfg(test)]
@@ -190,6 +208,7 @@ mod tests {
         assert_eq!((mark_names(&own.run), mark_names(&own.row)), (vec!["on-battery"], vec![]), "its own row");
         let other = doubts(&records[1], Some(&plan));
         assert_eq!((mark_names(&other.run), mark_names(&other.row)), (vec![], vec!["high-variation"]));
-        assert_eq!(doubts(&records[1], None), Doubts::default(), "one run does not scatter");
+        let alone = doubts(&records[1], None);
+        assert!(alone.run.is_empty() && alone.row.is_empty(), "one run does not scatter: {alone:?}");
     }
 }

@@ -11,6 +11,7 @@ mod altered;
 mod audit;
 mod bars;
 mod calibrate;
+mod catalogue;
 mod cell;
 mod check;
 mod check_worker;

@@ -8,16 +8,16 @@ use std::sync::Arc;
 
 use comfy_table::CellAlignment;
 
+use super::catalogue::{PEAKS_DIR, load_catalogue};
 use super::cell::{cell, load_iterations};
 use super::drift::{renamed_hints, renamed_lines, warn_of_drift};
 use super::find::{find_plan, while_reading};
 use super::needs::needs;
-use super::output::{Layout, say, table, table_text};
+use super::output::{Layout, table, table_text};
 use super::{Exit, Failure, Global};
 use crate::analysis::cost::FlopsConvention;
 use crate::analysis::group::{Row, unit};
 use crate::analysis::idle::Idle;
-use crate::analysis::peaks::{Catalogue, Peaks, PeaksError, parse, parse_measured};
 use crate::analysis::printed::Throughput;
 use crate::analysis::table::{CSV_FILES, CsvFile};
 use crate::analysis::versus::is_same_worker;
@@ -25,14 +25,10 @@ use crate::analysis::{Analysis, Cell, Span, Study};
 use crate::files::{sync_directory, write_atomic, write_atomic_by, write_one_of_many};
 use crate::job::{Job, Name};
 use crate::plan::{Absences, Inventory, Plan, PlannedEnv, Standing, quote, renamed};
-use crate::prepare::peaks::load_peaks;
 use crate::report::{FIGURES, File, tables_package};
 use crate::store::Store;
 use crate::text::significant;
 use crate::threads;
-
-/// Where peaks are, unless another directory is named.
-const PEAKS_DIR: &str = "peaks";
 
 /// The plan, and what to read in addition to the store.
 #[derive(Debug, clap::Args)]
@@ -249,45 +245,6 @@ fn cells(plan: &Plan, inventory: &Inventory) -> Vec<Cell> {
         Some(Cell { peaks, usd_per_hour, ..cell(job, &standings, |_| reason) })
     };
     plan.jobs().filter_map(told).collect()
-}
-
-/// All peaks below `directory`, which has to be there unless it is the default. An unusable file only leads to a
-/// warning, because it might be for another device than those of the report.
-///
-/// # Errors
-/// It is not there, or cannot be read.
-pub(super) fn load_catalogue(directory: &Path, global: &Global) -> Result<Catalogue, Failure> {
-    if directory != Path::new(PEAKS_DIR) && !directory.is_dir() {
-        let why = format!("`--peaks-dir {}`: there is no such directory", directory.display());
-        return Err(
-            Failure::new(Exit::Usage, why).hint("without `--peaks-dir`, peaks are looked for in `peaks`")
-        );
-    }
-    peaks_so_far(directory, global)
-}
-
-/// All peaks below `directory`, as [`load_catalogue`]; none if it is not there yet.
-///
-/// # Errors
-/// It cannot be read.
-pub(super) fn peaks_so_far(directory: &Path, global: &Global) -> Result<Catalogue, Failure> {
-    let mut all = Vec::new();
-    for file in load_peaks(directory)? {
-        match parse_peaks(&file.name, &file.text, file.is_measured) {
-            Ok(peaks) => all.push(peaks),
-            Err(error) if !global.quiet => {
-                let why =
-                    std::error::Error::source(&error).map_or(String::new(), |source| format!(": {source}"));
-                say(&format!("warning: {} is ignored: {error}{why}", file.path.display()));
-            }
-            Err(_) => {}
-        }
-    }
-    Ok(Catalogue::new(all))
-}
-
-fn parse_peaks(name: &str, text: &str, is_measured: bool) -> Result<Peaks, PeaksError> {
-    if is_measured { parse_measured(name, text) } else { parse(name, text) }
 }
 
 /// The results as a table for the terminal, with a note below if they include marked runs.

@@ -120,12 +120,20 @@ impl Key {
         }
     }
 
-    /// The iterations in the window of a job of the kind `ops`, whose timing jobs measure `iters`: no more than it
-    /// profiles. The profile follows the window, so the window only has to show that the worker did what was requested.
+    /// The iterations in the window of a job of the kind `ops`, whose timing jobs measure `iters`: one optimizer step.
+    /// The profile follows the window, so the window only has to show that the worker did what was requested.
     fn short_window(&self, iters: ParamValue) -> ParamValue {
-        match (iters, i64::try_from(self.profiled_iters())) {
-            (ParamValue::Int(iters), Ok(profiled)) => ParamValue::Int(iters.min(profiled)),
+        match (iters, i64::try_from(self.iterations_a_step())) {
+            (ParamValue::Int(iters), Ok(of_step)) => ParamValue::Int(iters.min(of_step)),
             (iters, _) => iters,
+        }
+    }
+
+    /// The iterations that share an optimizer step.
+    fn iterations_a_step(&self) -> u64 {
+        match self.param("grad_accum_steps") {
+            Some(ParamValue::Int(steps)) => u64::try_from(steps).unwrap_or(1).max(1),
+            _ => 1,
         }
     }
 
@@ -134,11 +142,7 @@ impl Key {
     pub fn profiled_iters(&self) -> u64 {
         let default = if self.kind == Kind::Ops { OPS_ITERS } else { 1 };
         let asked = u64::from(self.profile.iters.unwrap_or(default));
-        let steps = match self.param("grad_accum_steps") {
-            Some(ParamValue::Int(steps)) => u64::try_from(steps).unwrap_or(1).max(1),
-            _ => 1,
-        };
-        asked.next_multiple_of(steps)
+        asked.next_multiple_of(self.iterations_a_step())
     }
 
     /// `{env}_{model}_{precision}_bs{batch}_run{N}`, as in the seed scripts. A profiled job, of which each config has
@@ -346,7 +350,7 @@ mod tests {
     }
 
     #[test]
-    fn a_job_that_profiles_operators_measures_no_more_iterations_than_it_profiles() {
+    fn a_job_that_profiles_operators_measures_one_optimizer_step() {
         let ops = |iters: Option<u32>, params: &[(&str, i64)]| {
             let mut ops = key().profiled(Kind::Ops, Profile { iters, ..Profile::default() });
             for (name, value) in params {
@@ -355,11 +359,15 @@ mod tests {
             (ops.profiled_iters(), ops.asked("iters").expect("the shipped worker is told"))
         };
         let whole = |value| ParamValue::Int(value);
-        assert_eq!(ops(None, &[]), (3, whole(3)), "100 iterations by default");
-        assert_eq!(ops(Some(8), &[]), (8, whole(8)));
-        assert_eq!(ops(None, &[("iters", 2)]), (3, whole(2)), "a timing job has no more");
+        assert_eq!(ops(None, &[]), (3, whole(1)), "100 iterations by default");
+        assert_eq!(ops(Some(8), &[]), (8, whole(1)));
+        assert_eq!(
+            ops(None, &[("iters", 2), ("grad_accum_steps", 4)]),
+            (4, whole(2)),
+            "a timing job has no more"
+        );
         assert_eq!(ops(None, &[("grad_accum_steps", 4)]), (4, whole(4)), "whole optimizer steps");
-        assert_eq!(ops(Some(5), &[("grad_accum_steps", 4)]), (8, whole(8)));
+        assert_eq!(ops(Some(5), &[("grad_accum_steps", 4)]), (8, whole(4)));
         let external = Key { worker: WorkerTemplate::Command(["train".into()].into()), ..key() };
         let external = external.profiled(Kind::Ops, Profile::default());
         assert_eq!((external.asked("iters"), external.profiled_iters()), (None, 3));

@@ -1,14 +1,14 @@
 //! Fused scaled dot-product attention.
 //!
 //! Let there be B samples, H heads, L queries and S keys of E channels, and values of F channels. Forward multiplies
-//! Q Kᵀ and P V: B·H·L·S·(E + F) multiply-accumulates. Backward needs four products, with twice as many: the gradients of
-//! P and V (F channels), and of Q and K (E channels). Fused kernels also compute Q Kᵀ again to save memory. That is their choice and not the
-//! model's, so it does not count here or in `architecture`; PyTorch's `torch.utils.flop_counter` counts it, as a fifth
-//! product.
+//! Q Kᵀ and P V: B·H·L·S·(E + F) multiply-accumulates. Backward needs four products, with twice as many: the gradients
+//! of P and V (F channels), and of Q and K (E channels). Fused kernels also compute Q Kᵀ again to save memory. That is
+//! their choice and not the model's, so it does not count here or in `architecture`; PyTorch's
+//! `torch.utils.flop_counter` counts it, as a fifth product.
 //!
-//! With `is_causal`, query i sees the first i + 1 keys. Only those pairs are compulsory and count, where PyTorch's counter
-//! counts all. If the argument is not recorded, the FLOPs are unknown: they could be twice what is executed. A mask as a
-//! tensor excludes pairs by its values, which no profile shows, so all pairs count.
+//! With `is_causal`, query i sees the first i + 1 keys. Only those pairs are compulsory and count, where PyTorch's
+//! counter counts all. If the argument is not recorded, the FLOPs are unknown: they could be twice what is executed. A
+//! mask as a tensor excludes pairs by its values, which no profile shows, so all pairs count.
 
 use super::count::{product, sum};
 use super::inputs::{Element, Inputs, Tensor};

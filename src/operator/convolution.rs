@@ -4,9 +4,9 @@
 //! - **Regular:** weight K × C/G × window. Each element of the output takes C/G · k multiply-accumulates.
 //! - **Transposed:** weight C × K/G × window. Each element of the input takes K/G · k of them.
 //!
-//! Both are the elements of one side times all sizes of the weight but the first, so groups need not be known. Each of the
-//! two gradients takes as many as forward. Additions of padding count as multiplications, as in `architecture` and in
-//! PyTorch's `torch.utils.flop_counter`; those of biases do not count.
+//! Both are the elements of one side times all sizes of the weight but the first, so groups need not be known. Each of
+//! the two gradients takes as many as forward. Additions of padding count as multiplications, as in `architecture` and
+//! in PyTorch's `torch.utils.flop_counter`; those of biases do not count.
 
 use super::count::{elements, product, sum};
 use super::inputs::{Inputs, Tensor};

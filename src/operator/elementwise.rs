@@ -4,8 +4,8 @@ use super::count::{elements, product};
 use super::inputs::{Element, Inputs, Tensor, broadcast, promoted};
 use super::work::Work;
 
-/// A function of the elements of the tensors among the first `ARGUMENTS` arguments. A tensor after these is the one that
-/// the result is written to. An operator whose name ends with `_` writes to its first input.
+/// A function of the elements of the tensors among the first `ARGUMENTS` arguments. A tensor after these is the one
+/// that the result is written to. An operator whose name ends with `_` writes to its first input.
 pub(super) fn map<const ARGUMENTS: usize>(inputs: &Inputs<'_>) -> Work {
     let tensors: Vec<Tensor<'_>> = inputs.tensors(0..ARGUMENTS).collect();
     mapped::<ARGUMENTS>(inputs, &tensors, promoted(tensors.iter().copied()))

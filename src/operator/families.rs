@@ -26,8 +26,8 @@ fn no_products(_: &Inputs<'_>) -> Work {
     Work { flops: Some(0), bytes: None }
 }
 
-/// The beginnings of names of what only calls operators or waits for them: nodes of autograd, scopes of PyTorch's profiler,
-/// and calls of CUDA's runtime.
+/// The beginnings of names of what only calls operators or waits for them: nodes of autograd, scopes of PyTorch's
+/// profiler, and calls of CUDA's runtime.
 const ON_THE_HOST: [(&str, OperatorClass); 14] = [
     ("autograd::engine::", Other),
     ("torch::autograd::", Other),
@@ -81,8 +81,8 @@ const FUSED: [(&str, OperatorClass); 9] = [
     ("", Elementwise),
 ];
 
-/// `triton_poi_…` is arithmetic on elements, `triton_red_…` and `triton_per_…` contain sums, `triton_tem_…` is a template:
-/// a product, a convolution or attention.
+/// `triton_poi_…` is arithmetic on elements, `triton_red_…` and `triton_per_…` contain sums, `triton_tem_…` is a
+/// template: a product, a convolution or attention.
 fn compiled(name: &str) -> Option<Entry> {
     let name = name.strip_prefix("triton_").or_else(|| name.strip_prefix("cpp_fused").map(|_| name))?;
     if let Some(template) = name.strip_prefix("tem_") {
@@ -109,8 +109,8 @@ fn communication(name: &str) -> Option<Entry> {
 }
 
 /// Parts of names of CUDA's kernels and copies. The first one that fits decides. They are names of templates in ATen
-/// (`aten/src/ATen/native/cuda`), of cuDNN's kernels, and CUPTI's names of copies. A matrix product of cuBLAS or CUTLASS is
-/// not here: cuDNN computes convolutions with the same kernels.
+/// (`aten/src/ATen/native/cuda`), of cuDNN's kernels, and CUPTI's names of copies. A matrix product of cuBLAS or
+/// CUTLASS is not here: cuDNN computes convolutions with the same kernels.
 const KERNELS: [(&str, OperatorClass); 26] = [
     ("Memcpy", Copy),
     ("Memset", Copy),

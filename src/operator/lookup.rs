@@ -1,7 +1,7 @@
 //! Softmax, losses and gathers.
 //!
-//! How many rows of a table a gather reads depends on how many of its indices are equal, which no profile shows: gathers
-//! have no bytes.
+//! How many rows of a table a gather reads depends on how many of its indices are equal, which no profile shows:
+//! gathers have no bytes.
 
 use super::count::{product, sum};
 use super::inputs::{Element, Inputs};

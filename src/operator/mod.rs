@@ -1,20 +1,20 @@
-//! Operators of deep-learning frameworks: the class, the FLOPs and the compulsory bytes of a call, from its name, shapes,
-//! types and arguments.
+//! Operators of deep-learning frameworks: the class, the FLOPs and the compulsory bytes of a call, from its name,
+//! shapes, types and arguments.
 //! `analysis` calls it.
 //! It never sees a time, and never guesses: an operator that it does not know has neither FLOPs nor bytes.
 //!
 //! # Conventions
 //!
 //! - **FLOPs** are those of the model, as in `architecture`: 2 per multiply-accumulate of a matrix product, a
-//!   convolution or attention. All else has 0, biases included, so that the FLOP/s of an operator compare with those of
-//!   its row. What an algorithm recomputes is not counted.
-//! - **Bytes** are compulsory: each input is read once and each output is written once, whatever caches hold. An operator
-//!   in place reads and writes the same tensor. A tensor that is broadcast counts with its own size. Two inputs of the
-//!   same shape count as two tensors.
-//! - **Work belongs to the operator that does it.** A profile lists the time of an operator without that of the operators
-//!   that it calls. So an operator that only calls others (`aten::conv2d`, `aten::matmul`, `aten::to`) has 0 FLOPs and 0
-//!   bytes, and so have views and allocations. Some operators do the work on one device and call another operator on the
-//!   next: [`works`] looks for their callees in the same profile.
+//!   convolution or attention. All else has 0, biases included, so that the FLOP/s of an operator compare with those
+//!   of its row. What an algorithm recomputes is not counted.
+//! - **Bytes** are compulsory: each input is read once and each output is written once, whatever caches hold. An
+//!   operator in place reads and writes the same tensor. A tensor that is broadcast counts with its own size. Two
+//!   inputs of the same shape count as two tensors.
+//! - **Work belongs to the operator that does it.** A profile lists the time of an operator without that of the
+//!   operators that it calls. So an operator that only calls others (`aten::conv2d`, `aten::matmul`, `aten::to`) has
+//!   0 FLOPs and 0 bytes, and so have views and allocations. Some operators do the work on one device and call
+//!   another operator on the next: [`works`] looks for their callees in the same profile.
 //!
 //! # Files
 //!
@@ -70,8 +70,8 @@ pub fn class(operator: &OperatorSample) -> OperatorClass {
     })
 }
 
-/// The work of one call of `operator`, if nothing is known of the other operators of its profile. Where PyTorch's devices
-/// differ in which operator does the work, it is the one that does it on processors and on CUDA.
+/// The work of one call of `operator`, if nothing is known of the other operators of its profile. Where PyTorch's
+/// devices differ in which operator does the work, it is the one that does it on processors and on CUDA.
 pub fn work(operator: &OperatorSample) -> Work {
     let entry = entry(operator);
     if entry.callees.is_some_and(|callees| callees.are_usual) { Work::NOTHING } else { entry.work(operator) }

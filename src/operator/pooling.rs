@@ -21,8 +21,8 @@ pub(super) fn mean(inputs: &Inputs<'_>) -> Work {
     pool(inputs, None, 4, 0)
 }
 
-/// `upsample_nearest2d(input, output_size, scales…)` with a scale for each axis, and `BETWEEN` arguments before them. With
-/// other arguments it is the variant for factors, which calls this one.
+/// `upsample_nearest2d(input, output_size, scales…)` with a scale for each axis, and `BETWEEN` arguments before them.
+/// With other arguments it is the variant for factors, which calls this one.
 pub(super) fn resize<const BETWEEN: usize>(inputs: &Inputs<'_>) -> Work {
     let is_variant = inputs.sizes(1).is_none_or(|image| inputs.len() != 2 + BETWEEN + image.len());
     if is_variant { Work::NOTHING } else { to_size(inputs) }
@@ -42,8 +42,8 @@ pub(super) fn backward(inputs: &Inputs<'_>) -> Work {
     }
 }
 
-/// `max_pool2d_with_indices_backward(gradient, input, kernel, stride, padding, dilation, ceil_mode, indices)`: reads the
-/// gradient and the indices.
+/// `max_pool2d_with_indices_backward(gradient, input, kernel, stride, padding, dilation, ceil_mode, indices)`: reads
+/// the gradient and the indices.
 pub(super) fn largest_backward(inputs: &Inputs<'_>) -> Work {
     let work = backward(inputs);
     Work { bytes: sum([work.bytes, inputs.bytes(7)]), ..work }

@@ -29,7 +29,8 @@ impl Window {
         Some(self.free(size)?.checked_div(self.stride)? + 1)
     }
 
-    /// The same, with the last window if any of it is over the image or its left padding. This is PyTorch's `ceil_mode`.
+    /// The same, with the last window if any of it is over the image or its left padding. This is PyTorch's
+    /// `ceil_mode`.
     pub(super) fn touching(self, size: u64) -> Option<u64> {
         let windows =
             self.free(size)?.checked_add(self.stride.checked_sub(1)?)?.checked_div(self.stride)? + 1;
@@ -37,7 +38,8 @@ impl Window {
         Some(if last_start >= size.checked_add(self.padding)? { windows - 1 } else { windows })
     }
 
-    /// The least places that `size` windows are transposed to: (size − 1) stride − 2 padding + dilation (kernel − 1) + 1.
+    /// The least places that `size` windows are transposed to: (size − 1) stride − 2 padding + dilation (kernel − 1) +
+    /// 1.
     pub(super) fn covered(self, size: u64) -> Option<u64> {
         let last_start = size.checked_sub(1)?.checked_mul(self.stride)?;
         last_start.checked_add(self.reach()?)?.checked_add(1)?.checked_sub(self.padding.checked_mul(2)?)

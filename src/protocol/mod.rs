@@ -44,7 +44,10 @@ pub use operators::{
     Phase,
 };
 pub use own_metric::OwnMetric;
-pub use peaks::{Clocks, GemmSample, Layout, LeftOut, MeasuredPeaks, Operands, StreamSample};
+pub use peaks::{
+    CacheFact, Clocks, ConvolutionSample, GemmSample, GpuUnits, InstructionSample, Layout, LeftOut,
+    MeasuredPeaks, MemoryFormat, Operands, StreamSample,
+};
 pub use rounding::ROUNDING_VARIABLES;
 pub use sample_unit::{BadUnit, SampleUnit};
 pub use schema::schema;

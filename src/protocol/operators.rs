@@ -257,7 +257,7 @@ impl OperatorSample {
         })
     }
 
-    /// Its seconds: those on the accelerator, or on the host if there is none.
+    /// Those of its kernels, or on the host if it started none.
     pub fn seconds(&self) -> f64 {
         self.device_s.unwrap_or(self.host_s)
     }

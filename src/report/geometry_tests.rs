@@ -10,11 +10,11 @@ use super::figure::Drawing;
 use super::frame::WIDTH;
 use super::png;
 use super::{FIGURES, Figure};
-use crate::analysis::fixture::{StudyBuilder, kernel, key, peaks_of};
+use crate::analysis::fixture::{StudyBuilder, kernel, key, operator, peaks_of, profile};
 use crate::analysis::peaks::{Peaks, Range};
 use crate::analysis::{Study, analyse};
 use crate::job::{Key, Precision};
-use crate::protocol::IterationClock;
+use crate::protocol::{IterationClock, OperatorClass};
 use crate::record::{Outcome, Record, Sensor, Telemetry};
 
 /// The envs with the device of each, its speed and its price.
@@ -60,7 +60,7 @@ fn config(env: &str, model: usize, batch: u32, repeat: u32) -> Key {
 }
 
 /// 60 configs from three hosts, with runs that are marked or left out, failures, prices, energies, iterations, and one
-/// config whose kernels were counted.
+/// config whose kernels were counted and whose operators were profiled.
 pub(super) fn study_of_60() -> Study {
     study(&ENVS, &MODELS, &BATCHES)
 }
@@ -95,6 +95,23 @@ pub(super) fn study(envs: &[(&str, &str, f64, f64)], models: &[&str], batches: &
     ];
     let host = host_of(envs[0].1);
     study = study.kernels_with(&counted, kernels, 8.0, |record| on(record, envs[0].1, &host));
+    let rate = rate(envs[0].2, 0, batches[0]);
+    let elapsed_s = 2.0 * f64::from(batches[0]) / rate;
+    let operators = [
+        ("aten::convolution_backward", OperatorClass::Convolution, 0.5, 300.0, 0.1),
+        ("aten::native_batch_norm", OperatorClass::Normalisation, 0.2, 1.0, 12.0),
+        ("orchestrate::sgd_step", OperatorClass::Optimizer, 0.1, 0.0, 3.0),
+        ("aten::copy_", OperatorClass::Copy, 0.05, 0.0, 1.0),
+        ("orchestrate::data_wait", OperatorClass::Data, 0.04, 0.0, 0.0),
+    ];
+    let operators = operators.map(|(name, class, share, gflop, gigabytes)| {
+        operator(name, class, share * elapsed_s, gflop, gigabytes)
+    });
+    study = study.profiled(&counted, rate, profile(elapsed_s, operators.into()), |record| {
+        on(record, envs[0].1, &host);
+        record.started_at -= TimeDelta::days(3);
+        record.ended_at -= TimeDelta::days(3);
+    });
     study.build()
 }
 
@@ -261,9 +278,11 @@ fn smaller_studies_are_as_legible() {
 fn every_mark_has_a_hover_text() {
     each_drawing(&study_of_60(), |figure, drawing| {
         let (mut titled, mut silent) = (0, 0);
-        for line in
-            drawing.svg.lines().filter(|line| line.starts_with("<circle") || line.starts_with("<polygon"))
-        {
+        let is_mark = |line: &&str| {
+            let is_bar = line.starts_with("<rect") && line.contains("<title>");
+            line.starts_with("<circle") || line.starts_with("<polygon") || is_bar
+        };
+        for line in drawing.svg.lines().filter(is_mark) {
             if line.contains("<title>") || line.contains("fill-opacity=\"0.2\"") {
                 titled += 1
             } else {

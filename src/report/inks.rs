@@ -4,6 +4,8 @@
 //! on white. Attributes say the colour on paper. A style sheet within the drawing replaces each in dark mode, so that
 //! the file alone and the page with the drawing in it both follow the reader's choice.
 
+use crate::analysis::bound::Bound;
+
 /// The background.
 pub(super) const PAPER: &str = "#ffffff";
 
@@ -44,6 +46,17 @@ const DARK: [(&str, &str); 12] = [
 /// The colour of the `index`-th of the things that a figure tells apart.
 pub(super) fn colour(index: usize) -> &'static str {
     PALETTE[index % PALETTE.len()]
+}
+
+/// The colour of work that is limited by `bound`.
+pub(super) fn bound_ink(bound: Bound) -> &'static str {
+    match bound {
+        Bound::Memory => colour(0),
+        Bound::Compute => colour(1),
+        Bound::Kernel => colour(2),
+        Bound::Latency => colour(4),
+        Bound::Host | Bound::Spilled | Bound::Mixed | Bound::Unknown => GREY,
+    }
 }
 
 /// The style sheet of dark mode. Paper stays white when it is printed.

@@ -5,6 +5,7 @@
 
 mod changes;
 mod comparison;
+mod discs;
 mod figure;
 mod figures;
 mod frame;
@@ -215,9 +216,11 @@ mod tests {
 
     use super::*;
     use crate::analysis::analyse;
-    use crate::analysis::fixture::{StudyBuilder, kernel, key, measured_peaks, peaks_of, study_with_peaks};
+    use crate::analysis::fixture::{
+        StudyBuilder, kernel, key, measured_peaks, operator, peaks_of, profile, study_with_peaks,
+    };
     use crate::analysis::peaks::Catalogue;
-    use crate::protocol::{IterationClock, Iterations};
+    use crate::protocol::{IterationClock, Iterations, OperatorClass};
     use crate::record::{Outcome, Sensor, Telemetry};
 
     fn rendered(study: &Study) -> Vec<File> {
@@ -343,7 +346,7 @@ mod tests {
 
     /// What a page has no room for lies beside it, and the page says so.
     #[test]
-    fn a_page_shows_twelve_drawings_and_links_the_others() {
+    fn a_full_page_links_the_other_drawings() {
         let files = rendered(&geometry_tests::study_of_60());
         let [markdown, html] = ["report.md", "report.html"].map(|page| text(&files, page));
         let names: Vec<&str> = files.iter().filter_map(|file| file.path.strip_suffix(".svg")).collect();
@@ -389,10 +392,23 @@ mod tests {
         study
     }
 
-    /// `study` with a profiled job of one config, which counted two kernels.
+    /// `study` with profiled jobs of one config: two kernels that were counted, and the time of two operators.
     fn with_kernels(mut study: Study) -> Study {
         let kernels = vec![kernel("gemm", 1.0, 200.0, 1.0), kernel("relu", 1.0, 1.0, 1.0)];
-        let added = StudyBuilder::new().kernels(&key("cpu", "resnet18", 16, 1), kernels, 2.0);
+        let config = key("cpu", "resnet18", 16, 1);
+        let operators = vec![
+            operator("conv", OperatorClass::Convolution, 2.0, 400.0, 4.0),
+            operator("norm", OperatorClass::Normalisation, 0.8, 1.0, 10.0),
+        ];
+        let added = StudyBuilder::new().kernels(&config, kernels, 2.0).profiled(
+            &config,
+            10.0,
+            profile(3.2, operators),
+            |record| {
+                record.started_at -= chrono::TimeDelta::days(2);
+                record.ended_at -= chrono::TimeDelta::days(2);
+            },
+        );
         study.cells.extend(added.build().cells);
         study
     }
@@ -541,7 +557,7 @@ mod tests {
     fn a_convention_that_leaves_out_work_is_named_and_gives_no_mfu() {
         use crate::analysis::cost::FlopsConvention;
         for (convention, words) in [
-            (FlopsConvention::LayerByLayer, "It is also called model FLOPs utilisation (MFU)."),
+            (FlopsConvention::LayerByLayer, "It is the model FLOPs utilisation (MFU) where"),
             (FlopsConvention::Seed2, "It is no model FLOPs utilisation (MFU), because FLOPs are left out."),
         ] {
             let files = rendered(&Study { convention, ..study_with_peaks() });

@@ -184,6 +184,26 @@ impl Svg {
         ));
     }
 
+    /// A bar that leads to the `anchor` of the page. The Tab key passes it by, as it does markers.
+    pub(super) fn linked_bar(
+        &mut self,
+        [left, top, right, bottom]: [f64; 4],
+        (fill, border): (&str, &str),
+        hover: &str,
+        anchor: &str,
+    ) {
+        let [x, y, width, height] = [left, top, right - left, bottom - top].map(number);
+        let name = escape(hover.lines().next().unwrap_or_default());
+        let attributes = format!(
+            "x=\"{x}\" y=\"{y}\" width=\"{width}\" height=\"{height}\" fill=\"{fill}\" stroke=\"{border}\" \
+             stroke-width=\"1\""
+        );
+        let bar = titled("rect", &attributes, hover);
+        self.element(&format!(
+            "<a href=\"{PAGE}#{anchor}\" tabindex=\"-1\" aria-label=\"{name}\">\n{bar}\n</a>"
+        ));
+    }
+
     /// A disc through which one sees what lies below, for a share.
     pub(super) fn disc(&mut self, at: (f64, f64), radius: f64, colour: &str, hover: &str) {
         let [x, y, r] = [at.0, at.1, radius].map(number);

@@ -14,7 +14,9 @@ from pathlib import Path
 from statistics import NormalDist
 
 sys.dont_write_bytecode = True
+import operators
 from recompute import networks, raw
+from recompute.study import config
 
 START = datetime(2026, 11, 2, 8, tzinfo=timezone.utc).timestamp()
 # Seconds from the start of a job to its window, and from its end to that of the job.
@@ -70,6 +72,13 @@ STORY = {
     "beta_resnet18_fp32_bs8_run6": failed("signalled", signal=11),
     "beta_alexnet_fp32_bs8_ncu": failed("not_profiled", cause="no_kernels", message="it counted no kernels",
                                         remedy="mark the window"),
+    "beta_vgg11_fp32_bs32_ncu": failed("not_profiled", cause="no_kernels", message="it counted no kernels",
+                                       remedy="mark the window"),
+    "beta_vgg11_fp32_bs64_ncu": failed("not_profiled", cause="no_kernels", message="it counted no kernels",
+                                       remedy="mark the window"),
+    "alpha_vgg11_bf16_bs16_ops": failed("out_of_memory", message="tried to allocate 20 GiB"),
+    "alpha_alexnet_fp32_bs16_ops": failed("not_profiled", cause="no_operators", remedy="write `ops`",
+                                          message="the worker reported no operators"),
     "gamma_alexnet_fp32_bs16_run5": failed("interrupted", message="the machine was shut down"),
     "gamma_alexnet_fp32_bs64_run6": {"absent": True},
     "gamma_alexnet_fp32_bs64_run5": {"absent": True},
@@ -85,6 +94,7 @@ STORY = {
     "gamma_alexnet_fp32_bs32_run3": {"switches": 30, "speed": 0.95},
     "gamma_vgg11_fp32_bs16_run6": {"system": 0.5, "speed": 0.96},
     "gamma_vgg11_fp32_bs64_run": {"speed": 0.07, "system": 0.62, "cores": 1.05},
+    "gamma_vgg11_fp32_bs16_ops": {"process": "4242:1073741824:blender"},
     # Marks that do not.
     "alpha_vgg11_fp32_bs8_run2": {"first": 3.1},
     "beta_vgg11_bf16_bs16_run": {"reason": "sw_power_cap"},
@@ -92,6 +102,15 @@ STORY = {
     "beta_alexnet_fp32_bs64_run1": {"diverged": 17},
     "gamma_resnet18_fp32_bs8_run": {"scatter": 0.14},
     "gamma_resnet18_fp32_bs16_run6": {"battery": True, "speed": 0.6},
+    # Workers that can profile operators, and one that does so beside its window.
+    "gamma_vgg11_fp32_bs8_ops": {"absent": True},
+    "gamma_resnet18_fp32_bs8_ops": {"absent": True},
+    "gamma_resnet18_fp32_bs16_ops": {"absent": True},
+    "gamma_resnet18_fp32_bs32_ops": {"absent": True},
+    "gamma_resnet18_fp32_bs64_ops": {"absent": True},
+    "gamma_alexnet": {"profiles": True},
+    "gamma_vgg11": {"profiles": True},
+    "gamma_resnet18_fp32_bs32_run3": {"beside": True},
     # It waits for its host.
     "beta_alexnet_bf16_bs64_run": {"cores": 15.2},
     "beta_alexnet_bf16_bs32_run": {"waits": 0.2},
@@ -200,6 +219,8 @@ def measurement(key, told, iters, elapsed, start):
     effective["data"] = "synthetic"
     if key["kind"] == "ncu":
         effective["nvtx"] = True
+    if "profiles" in told:
+        details["profiles"] = ["ops"]
     found = {"schema": 1, "samples": iters * batch, "elapsed_s": elapsed,
              "synchronized": told.get("synchronized", True), "effective": effective, "unit": "images",
              "details": details}
@@ -336,22 +357,28 @@ def write(directory, files):
         (directory / name).write_text(text)
 
 
-def make(store, key, clock, plan):
+def make(store, key, clock, plan, place):
+    """`place` is that of the config among those of its machine with a profile by operator."""
     told = story(key)
     if told.get("absent"):
         return
     env, kind = key["env"], key["kind"]
-    iters = 1 if kind == "ncu" else key["params"]["iters"]
+    iters = {"ncu": 1, "ops": 1}.get(kind, key["params"]["iters"])
     start = round(clock.start(key, told.get("early", 0.0)), 2)
     elapsed = iters * key["batch"] / speed(key, told)
     window = (start + BEFORE, start + BEFORE + elapsed)
-    end = round(window[1] + AFTER, 2)
+    profiled = None
+    if kind == "ops" or "beside" in told:
+        profiled = operators.profile(env, place, elapsed / iters)
+    end = round(window[1] + (profiled["elapsed_s"] if profiled else 0.0) + AFTER, 2)
     wall = round(end - start, 2)
     files = {"telemetry.csv": telemetry(key, told, start, window, end), "stdout.log": "", "stderr.log": ""}
     outcome = told.get("outcome", {"kind": "succeeded"})
     measured = None
     if outcome["kind"] == "succeeded":
         measured = measurement(key, told, iters, elapsed, start)
+        if profiled:
+            measured["ops"] = profiled
         files["measurement.json"] = json.dumps(measured)
         if iters < 10 and kind == "timing":
             files["iterations.csv"] = iterations(key, told, iters, elapsed)
@@ -404,8 +431,13 @@ def main(store):
     plan, jobs = raw.load(store, "golden")
     clock = Clock()
     order = sorted(jobs, key=lambda job: (job.key["kind"] != "timing", job.key["repeat"], chance(job.name)))
+    places = {}
+    for job in jobs:
+        if job.key["kind"] == "ops" and not {"absent", "outcome", "process"} & story(job.key).keys():
+            its = places.setdefault(job.key["env"], {})
+            its[config(job.key)] = len(its)
     for job in order:
-        make(Path(store), job.key, clock, plan)
+        make(Path(store), job.key, clock, plan, places[job.key["env"]].get(config(job.key), 0))
 
 
 if __name__ == "__main__":

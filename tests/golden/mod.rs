@@ -1,4 +1,5 @@
-//! The golden store: 60 configs from three machines that never were, with failures, marks, a cliff and counted kernels.
+//! The golden store: 60 configs from three machines that never were, with failures, marks, a cliff, counted kernels and
+//! profiles by operator.
 //! `recompute` is a second program, in Python, that knows no code of ours. It makes every number and every sentence of
 //! the report again from the raw files. A column, a table or a sentence that it does not know is a difference.
 
@@ -9,6 +10,8 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::PathBuf;
 use std::process::Command;
+
+use orchestrate::analysis::bound::Bound;
 
 use super::harness::{Ended, Project, Running, files};
 use super::readme::pages::root;
@@ -66,9 +69,23 @@ fn every_number_and_sentence_is_recomputed_from_the_raw_files() {
     let first = report(&project, "first");
     assert!(report(&project, "second") == first, "the second report differs");
     let said = recompute(&project, "golden", "first/golden").code(0).stdout;
-    assert!(number(&said, "cells") > 100_000 && number(&said, "texts") > 120, "{said}");
+    assert!(number(&said, "cells") > 170_000 && number(&said, "texts") > 200, "{said}");
+    every_limit_occurs(&first);
     every_change_is_seen(&project);
     no_broken_seal_is_believed(&project);
+}
+
+/// Each class of a row, each kind of evidence and each experiment is in the store, so the second program is asked for it.
+fn every_limit_occurs(report: &BTreeMap<String, Vec<u8>>) {
+    let summary = String::from_utf8_lossy(&report["golden/summary.csv"]);
+    let bounds = Bound::ALL.map(|bound| bound.to_string());
+    let evidence = ["process", "counters", "throughput", "operators"].map(|kind| format!(",{kind},"));
+    let experiments =
+        ["profile it by", "count its", "measure the", "run a larger", "report `flops`", "profile a larger"];
+    let experiments = experiments.map(str::to_owned);
+    for word in bounds.iter().chain(&evidence).chain(&experiments) {
+        assert!(summary.contains(word.as_str()), "no row has `{word}`");
+    }
 }
 
 /// Changes of the raw files and of the report, each with what must be said about it.

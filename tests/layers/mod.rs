@@ -17,6 +17,7 @@ const CRATES: &[Crate<'_>] = &[
     ("main", "src/main.rs"),
     ("worker", "src/bin/worker/main.rs"),
     ("fake_worker", "src/bin/fake_worker.rs"),
+    ("zoo_worker", "src/bin/zoo_worker/main.rs"),
 ];
 
 /// A room and the rooms it may use. A room is listed after all rooms that it uses.
@@ -34,6 +35,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("processor", &[]),
     ("dataset", &["random"]),
     ("protocol", &["job", "shared", "clean"]),
+    ("operator", &["protocol"]),
     ("record", &["job", "shared", "protocol", "metric", "stats", "text", "clean"]),
     ("matrix", &["job", "record", "metric", "architecture", "stats", "text", "threshold"]),
     ("plan", &["job", "shared", "protocol", "record", "matrix", "stats", "random", "text", "threshold"]),
@@ -45,6 +47,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "shared",
             "threads",
             "protocol",
+            "operator",
             "record",
             "architecture",
             "stats",
@@ -106,6 +109,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
 const PROGRAMS_MAY_USE: &[(&str, &[&str])] = &[
     ("main", &["cli"]),
     ("fake_worker", &["protocol", "job"]),
+    ("zoo_worker", &["protocol", "processor", "random"]),
     ("worker", &["protocol", "job", "architecture", "processor", "random", "text"]),
 ];
 
@@ -124,6 +128,7 @@ const PURE: &[&str] = &[
     "processor",
     "dataset",
     "protocol",
+    "operator",
     "record",
     "matrix",
     "plan",

@@ -66,14 +66,12 @@ fn all_have(jobs: usize) -> String {
     if jobs == 1 { "The only job has".to_owned() } else { format!("All {jobs} jobs have") }
 }
 
-/// `What limits all 7 rows is unknown: their bytes were not counted.`; `None` if it is known of all.
+/// `What limits all 7 rows is unknown: their bytes were not counted. To decide it, profile it by operator: …`; `None`
+/// if it is known of all.
 fn unknown_limits(known: Known<'_, '_>) -> Option<String> {
     let all = known.results().count();
-    let mut by_reason: BTreeMap<String, usize> = BTreeMap::new();
-    for (_, class) in known.results().filter(|(_, class)| class.bound() == Bound::Unknown) {
-        *by_reason.entry(reason(class)).or_default() += 1;
-    }
-    let unknown: usize = by_reason.values().sum();
+    let unknown = || known.results().map(|(_, class)| class).filter(|class| class.bound == Bound::Unknown);
+    let by_reason = counted(unknown().map(reason));
     let their = |reason: &String, rows: usize| {
         if rows == 1 { reason.clone() } else { reason.replacen("its ", "their ", 1) }
     };
@@ -82,11 +80,28 @@ fn unknown_limits(known: Known<'_, '_>) -> Option<String> {
         [(reason, number)] => vec![their(reason, *number)],
         ref reasons => reasons.iter().map(|(why, n)| format!("of {n}, {}", their(why, **n))).collect(),
     };
-    Some(format!("What limits {} is unknown: {}.", some_of(unknown, all, "row"), clauses.join("; ")))
+    let rows = some_of(unknown().count(), all, "row");
+    let experiments = counted(unknown().filter_map(|class| class.experiment.clone()));
+    let decide: String =
+        experiments.keys().map(|experiment| format!(" To decide it, {experiment}.")).collect();
+    Some(format!("What limits {rows} is unknown: {}.{decide}", clauses.join("; ")))
 }
 
-/// Why nothing shows what limits a row. The places of counted points differ, and the findings tell them.
+/// How often each of `words` occurs.
+fn counted(words: impl Iterator<Item = String>) -> BTreeMap<String, usize> {
+    let mut found = BTreeMap::new();
+    for word in words {
+        *found.entry(word).or_default() += 1;
+    }
+    found
+}
+
+/// Why nothing shows what limits a row. The places of counted points differ, and findings have them.
 fn reason(class: &Class) -> String {
-    let why = class.why();
-    if why.claims.is_empty() { why.text } else { "its place below its roofs shows nothing".to_owned() }
+    let why = &class.why;
+    if why.claims.is_empty() {
+        why.text.clone()
+    } else {
+        "its place below its roofs shows nothing".to_owned()
+    }
 }

@@ -195,6 +195,7 @@ fn the_numbers_are_counted_and_the_width_is_that_of_the_interval() {
         left_out.starts_with("1 of 8 runs with a result, by their marks. Marks: 1 × contended. "),
         "{left_out}"
     );
-    let unknown = "All 8 jobs have a result. What limits all 3 rows is unknown: their device has no peaks.";
+    let unknown = "All 8 jobs have a result. What limits all 3 rows is unknown: their device has no peaks. To decide it, \
+                   measure the ceilings: `orchestrate peaks measure --device cpu`.";
     assert_eq!(missing, unknown);
 }

@@ -6,8 +6,8 @@ use crate::analysis::source::Source;
 
 /// The meaning of the column `bound`.
 pub(super) const BOUND: &str = "What limits it: `host-bound`, `spilled`, `compute-bound`, `memory-bound`, \
-                                `latency-bound` or `unknown`. See \
-                                [Rooflines](../method.md#peaks-and-rooflines).";
+                                `kernel-bound`, `latency-bound`, `mixed` or `unknown`. See \
+                                [What limits a row](../method.md#what-limits-a-row).";
 
 /// Every column of a class.
 pub(in crate::analysis) fn class_columns<'a>() -> Columns<&'a Class> {
@@ -15,6 +15,17 @@ pub(in crate::analysis) fn class_columns<'a>() -> Columns<&'a Class> {
     let columns = [
         Of::known("bound", BOUND, |class: &&'a Class| class.bound().to_string()),
         Of::known("bound_why", "What shows that, or why nothing does.", |class: &&'a Class| class.why().text),
+        Of::known(
+            "bound_evidence",
+            "The kind of evidence: `process`, `counters`, `throughput`, `operators` or `none`.",
+            |class: &&'a Class| class.evidence.as_str(),
+        ),
+        Of::maybe(
+            "bound_experiment",
+            "The cheapest experiment that would show what limits it.",
+            "`bound` is not `unknown`, or the row has no result",
+            |class: &&'a Class| class.experiment.clone(),
+        ),
     ];
     Columns::plain(of(Source::Computed, columns))
 }

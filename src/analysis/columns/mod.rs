@@ -1,6 +1,7 @@
 //! The columns of every CSV file of a report, each declared once.
 
 mod axis;
+mod breakdown;
 mod class;
 mod comparison;
 mod curve;
@@ -20,6 +21,7 @@ mod summary;
 mod trace;
 
 pub(super) use axis::{axis_columns, effect_columns};
+pub(super) use breakdown::{TimeLine, breakdown_columns, time_columns};
 pub(super) use class::class_columns;
 pub(super) use comparison::comparison_columns;
 pub(super) use curve::{CurveLine, curve_columns};

@@ -208,7 +208,7 @@ fn cost<'a>() -> Vec<Sourced<&'a Row<'a>>> {
         .from(Source::Computed),
         Of::maybe(
             "percent_of_peak",
-            "`attained_gflop_per_s` ÷ `peak_gflop_per_s`.",
+            "`attained_gflop_per_s` ÷ `peak_gflop_per_s`, whose base is `peak_kind`.",
             "either of the two is",
             |row| Some(100.0 * row.share_of_peak()?.low),
         )
@@ -225,6 +225,21 @@ fn cost<'a>() -> Vec<Sourced<&'a Row<'a>>> {
             "The device's peak at this precision; the upper end if it is a range.",
             "no peaks file for the device has it",
             |row| Some(row.ceilings()?.ceiling(row.config.precision)?.flops_per_s.high / 1e9),
+        )
+        .from(Source::Peaks),
+        Of::maybe(
+            "peak_kind",
+            "What that peak rests on: the instructions of a processor, a theoretical figure from units × clock, or the \
+             fastest product that was measured.",
+            "no peaks file for the device has it",
+            |row| Some(row.ceilings()?.ceiling(row.config.precision)?.kind.to_string()),
+        )
+        .from(Source::Peaks),
+        Of::maybe(
+            "attainable_gflop_per_s",
+            "The best that a matrix product or a convolution attained when the peaks were measured.",
+            "the peaks were not measured here",
+            |row| Some(row.ceilings()?.ceiling(row.config.precision)?.attainable.best()? / 1e9),
         )
         .from(Source::Peaks),
         Of::maybe(

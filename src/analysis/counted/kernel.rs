@@ -99,7 +99,9 @@ impl TimeShares {
                 Bound::Compute => &mut shares.compute,
                 Bound::Memory => &mut shares.memory,
                 Bound::Latency => &mut shares.latency,
-                Bound::Unknown | Bound::Host | Bound::Spilled => &mut shares.between,
+                Bound::Unknown | Bound::Host | Bound::Spilled | Bound::Kernel | Bound::Mixed => {
+                    &mut shares.between
+                }
             } += share;
         }
         shares.unplaced = (1.0 - placed).max(0.0);

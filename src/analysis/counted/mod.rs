@@ -18,6 +18,7 @@ use std::collections::HashMap;
 use super::circumstances::Circumstances;
 use super::{Cell, Run};
 use crate::job::{ConfigOf, Key};
+use crate::protocol::OperatorProfile;
 use crate::record::Counters;
 use crate::record::ncu::{NcuCounters, NcuTotals};
 use crate::record::perf::PerfCounters;
@@ -29,6 +30,8 @@ pub struct Counted<'a> {
     pub ncu: Option<NcuRun<'a>>,
     /// By `perf stat`, over the whole life of the worker.
     pub perf: Option<&'a PerfCounters>,
+    /// Seconds by operator, from a profile of a few iterations.
+    pub ops: Option<&'a OperatorProfile>,
 }
 
 /// What Nsight Compute counted for one config.
@@ -88,6 +91,7 @@ impl<'a> Profiles<'a> {
                 Some(Counters::Perf(counters)) => counted.perf = Some(counters),
                 None => {}
             }
+            counted.ops = counted.ops.or(measurement.ops.as_deref());
         }
         counted
     }

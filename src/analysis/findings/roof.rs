@@ -5,7 +5,7 @@ use std::fmt;
 
 use super::finding::{Finding, finding};
 use super::kind::FindingKind;
-use crate::analysis::bound::{AT_ROOF, Bound, Class, FAR_FROM_ROOF, Obstacle};
+use crate::analysis::bound::{AT_ROOF, Bound, Class, Evidence, FAR_FROM_ROOF, Obstacle};
 use crate::analysis::claim::{Claim, Compared, Limit, Relation, Sentence};
 use crate::analysis::group::Row;
 use crate::analysis::marks::{Threshold, Thresholds};
@@ -46,36 +46,43 @@ fn bounds(rows: &[Row<'_>], rooflines: &[Roofline<'_>], classes: &[Class]) -> Ve
 
 /// What limits `row`, unless that is unknown, or another finding says it: those about data say who waits for it.
 fn bound(row: &Row<'_>, class: &Class, counted: Option<&Point>) -> Option<Sentence> {
-    let (label, bound) = (row.label(), class.bound());
-    match (class, counted) {
-        (Class::Obstructed(obstacle), Some(Point { place, .. })) => {
-            let sentence = obstacle.sentence().reworded(|obstacle| {
-                format!(
-                    "{label} is {bound}: {obstacle}. So it says nothing that it reaches {place} with the bytes that ncu \
-                     counted."
-                )
-            });
-            Some(sentence.claiming(place.claims()))
-        }
-        (Class::Obstructed(Obstacle::Processors { .. } | Obstacle::Spill { .. }), None) => {
+    let (label, bound) = (row.label(), class.bound);
+    match (&class.evidence, counted) {
+        (Evidence::Obstacle(obstacle), Some(point)) => Some(in_spite_of_counters(&label, obstacle, point)),
+        (Evidence::Obstacle(Obstacle::Processors { .. } | Obstacle::Spill { .. }), None)
+        | (Evidence::Throughput | Evidence::Operators, _) => {
             Some(class.why().reworded(|why| format!("{label} is {bound}: {why}.")))
         }
-        (Class::Placed { why, .. }, Some(_)) => {
-            let verdict = match bound {
-                Bound::Unknown => format!("What limits {label} is unknown"),
-                _ => format!("{label} is {bound}"),
-            };
-            Some(why.clone().reworded(|why| {
-                format!(
-                    "{verdict}: {why} (at a roof from {:.0} %, far from both below {:.0} %). Each kernel was counted \
-                     with empty caches, so the run itself might have moved fewer bytes.",
-                    100.0 * AT_ROOF,
-                    100.0 * FAR_FROM_ROOF
-                )
-            }))
-        }
-        (Class::Obstructed(_) | Class::Placed { .. }, None) => None,
+        (Evidence::Counters | Evidence::Nothing, Some(_)) => Some(by_counters(&label, class)),
+        (Evidence::Obstacle(_) | Evidence::Counters | Evidence::Nothing, None) => None,
     }
+}
+
+fn in_spite_of_counters(label: &str, obstacle: &Obstacle, point: &Point) -> Sentence {
+    let (bound, place) = (obstacle.bound(), point.place);
+    let sentence = obstacle.sentence().reworded(|obstacle| {
+        format!(
+            "{label} is {bound}: {obstacle}. So it says nothing that it reaches {place} with the bytes that ncu \
+             counted."
+        )
+    });
+    sentence.claiming(place.claims())
+}
+
+/// Where its time goes is said elsewhere: it is no evidence here.
+fn by_counters(label: &str, class: &Class) -> Sentence {
+    let verdict = match class.bound {
+        Bound::Unknown => format!("What limits {label} is unknown"),
+        bound => format!("{label} is {bound}"),
+    };
+    class.why.clone().reworded(|why| {
+        format!(
+            "{verdict}: {why} (at a roof from {:.0} %, far from both below {:.0} %). Each kernel was counted with \
+             empty caches, so the run itself might have moved fewer bytes.",
+            100.0 * AT_ROOF,
+            100.0 * FAR_FROM_ROOF
+        )
+    })
 }
 
 /// Configs whose device executed more or fewer operations than the network has.

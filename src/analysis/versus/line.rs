@@ -3,6 +3,7 @@
 use super::meet::Pair;
 use crate::analysis::compare::{Comparison, Pairing, Verdict, WouldDecide};
 use crate::analysis::group::Row;
+use crate::analysis::operators::{Breakdown, difference};
 use crate::stats::Interval;
 use crate::text::{LastDigit, significant};
 
@@ -26,6 +27,8 @@ pub struct Line {
     pub told: Result<Told, String>,
     /// Whether one side has no result for it.
     pub is_unknown: bool,
+    /// Which operators account for the difference, if both sides have a profile: a clause about the second side.
+    pub operators: Option<String>,
 }
 
 /// What is told of a config.
@@ -102,17 +105,30 @@ pub fn ratio_texts(ratio: f64, interval: Interval) -> [String; 3] {
     [ratio, low, high].map(text)
 }
 
+/// Which operators account for the difference between the sides of `pair`.
+fn operators(pair: &Pair<'_, '_>) -> Option<String> {
+    let [from, to] = [pair.from, pair.to].map(|row| Some((Breakdown::of(row)?, row.config.batch)));
+    let ((from, from_batch), (to, to_batch)) = (from?, to?);
+    difference((&from, from_batch), (&to, to_batch))
+}
+
 impl Line {
     /// The config at `index` of `comparison`.
     pub(super) fn compared(pair: &Pair<'_, '_>, comparison: &Comparison, index: usize) -> Line {
         let told = Told::of(comparison, index);
         let sides = OfSide::of(pair.from).zip(OfSide::of(pair.to)).map(|(from, to)| [from, to]);
         let is_unknown = told.is_err();
-        Line { config: pair.name.clone(), sides, told, is_unknown }
+        Line { config: pair.name.clone(), sides, told, is_unknown, operators: operators(pair) }
+    }
+
+    /// Whether one side is significantly faster.
+    pub fn differs(&self) -> bool {
+        let verdict = self.told.as_ref().map(|told| told.verdict);
+        matches!(verdict, Ok(Verdict::Slower | Verdict::Faster))
     }
 
     /// A config that is not compared, for this `reason`.
     pub(super) fn apart(config: String, is_unknown: bool, reason: String) -> Line {
-        Line { config, sides: None, told: Err(reason), is_unknown }
+        Line { config, sides: None, told: Err(reason), is_unknown, operators: None }
     }
 }

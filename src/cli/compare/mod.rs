@@ -128,6 +128,11 @@ fn print_text(found: &Versus) -> Result<(), Failure> {
     let mut shown = table(table_header(found), Layout::of_stdout());
     shown.add_rows(found.lines.iter().map(table_cells));
     print(&table_text(&shown))?;
+    for line in found.lines.iter().filter(|line| line.differs()) {
+        if let Some(operators) = &line.operators {
+            print_line(&format!("{}: {operators}", line.config))?;
+        }
+    }
     print_line(&format!("verdicts: {}", outcome_text(found)))?;
     if let Some(mean) = geometric_mean_text(found) {
         print_line(&mean)?;

@@ -8,7 +8,7 @@ use crate::stats::CONFIDENCE;
 
 /// The version of the `--json` format.
 ///
-/// Changelog: 1, the first.
+/// Changelog: 1, the first; later extended by `operators`.
 const VIEW_SCHEMA: u32 = 1;
 
 /// The output.
@@ -58,6 +58,9 @@ struct ConfigView<'v> {
     to: Option<SideView>,
     #[serde(flatten)]
     told: ToldView<'v>,
+    /// Which operators account for the difference.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    operators: Option<&'v str>,
 }
 
 #[derive(Debug, Serialize)]
@@ -122,7 +125,13 @@ impl<'v> ConfigView<'v> {
                 SideView { n, samples_per_s: per_s }
             })
         };
-        ConfigView { config: &line.config, from: side(0), to: side(1), told: ToldView::of(&line.told) }
+        ConfigView {
+            config: &line.config,
+            from: side(0),
+            to: side(1),
+            told: ToldView::of(&line.told),
+            operators: line.operators.as_deref(),
+        }
     }
 }
 

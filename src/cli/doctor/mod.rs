@@ -14,9 +14,9 @@ use std::time::Duration;
 
 use serde::Serialize;
 
+use super::catalogue::load_catalogue;
 use super::load::load_matrix_plan;
 use super::output::{print, print_json};
-use super::study::load_catalogue;
 use super::{Exit, Failure, Global};
 use crate::analysis::peaks::Catalogue;
 use crate::host::Programs;

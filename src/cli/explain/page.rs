@@ -17,7 +17,7 @@ use crate::text::duration_text;
 /// The version of the `--json` format.
 ///
 /// Changelog: 1, the first; later extended by `marks`, `left_out`, `unconfirmed`, `foreign`, `misread`, `row_marks`
-/// `altered` and `queue`.
+/// `altered`, `queue`, `bound`, `bound_why` and `bound_experiment`.
 const EXPLANATION_SCHEMA: u32 = 1;
 
 /// What is known about a job in addition to the inventory.
@@ -93,6 +93,12 @@ pub(super) struct Explanation {
     /// The marks of its row, each as a sentence.
     #[serde(serialize_with = "sentences")]
     row_marks: Vec<Mark>,
+    /// What limits its row; `None` if it is in no row.
+    bound: Option<String>,
+    /// What shows that, or why nothing does, and where the time of its row goes.
+    bound_why: Option<String>,
+    /// What would show what limits its row, if that is unknown.
+    bound_experiment: Option<String>,
     /// Declared parameters that its record does not confirm.
     unconfirmed: Vec<String>,
     /// The files that are not as they were when its record was written, each as a sentence.
@@ -180,6 +186,9 @@ impl Explanation {
             left_out: doubts.run.iter().any(Mark::disqualifies),
             marks: doubts.run,
             row_marks: doubts.row,
+            bound: doubts.class.as_ref().map(|class| class.bound.to_string()),
+            bound_why: doubts.class.as_ref().map(|class| class.why().text),
+            bound_experiment: doubts.class.and_then(|class| class.experiment),
             unconfirmed: match &standing {
                 Standing::Done(record) => unconfirmed(job.key(), record),
                 Standing::NotDone(_) => Vec::new(),
@@ -217,6 +226,7 @@ impl Explanation {
         text += &format!("\nkey (its hash is the id)\n  {}\n", self.key.canonical_json());
         section(&mut text, "marks", self.marks.iter().flat_map(advised));
         section(&mut text, "marks of its row", self.row_marks.iter().flat_map(advised));
+        section(&mut text, "what limits its row", self.limit_lines());
         let unconfirmed = (!self.unconfirmed.is_empty()).then(|| unconfirmed_text(&self.unconfirmed));
         section(&mut text, "not confirmed", unconfirmed.into_iter());
         section(&mut text, "not as it was written", self.altered.iter().cloned());
@@ -228,6 +238,14 @@ impl Explanation {
         section(&mut text, "changed since it ran", self.changes.iter().map(Change::text));
         section(&mut text, "next commands", self.next.iter().cloned());
         text
+    }
+
+    /// The class of its row with the reason, and what would decide it.
+    fn limit_lines(&self) -> impl Iterator<Item = String> {
+        let class = self.bound.as_ref().zip(self.bound_why.as_ref());
+        let class = class.map(|(bound, why)| format!("{bound}: {why}"));
+        let experiment = self.bound_experiment.as_ref().map(|it| format!("to decide it, {it}"));
+        class.into_iter().chain(experiment)
     }
 
     fn state_text(&self) -> String {
@@ -321,6 +339,7 @@ mod tests {
     use chrono::DateTime;
 
     use super::*;
+    use crate::analysis::bound::Class;
     use crate::analysis::fixture;
     use crate::plan::{ACCEPTANCE_SCHEMA, Decided};
 
@@ -401,6 +420,7 @@ mod tests {
         marked.doubts = Doubts {
             run: vec![Mark::Contended { by: "others".into() }, Mark::OnBattery],
             row: vec![Mark::HighVariation { cv: 0.112, at_least: 0.064, n: 3, threshold: 0.05 }],
+            class: Some(Class { experiment: Some("measure".into()), ..Class::unknown("no peaks") }),
         };
         let page = Explanation::of(&job, &inventory, marked);
         let text = page.text();
@@ -413,6 +433,7 @@ mod tests {
                \x20 high-variation: the coefficient of variation over n = 3 is 11.2 %, and at least 6.4 % at 95 % \
              confidence (threshold 5 %) (counted)\n\
                \x20   The runs of a row scatter. Repeat more, or find a quieter machine.\n",
+            "\nwhat limits its row\n  unknown: no peaks\n  to decide it, measure\n",
             "`orchestrate resume t --rerun-marked` repeats all jobs",
         ] {
             assert!(text.contains(part), "no `{part}` in {text}");

@@ -2,18 +2,14 @@
 //! share of the time.
 
 use crate::analysis::Analysis;
-use crate::analysis::bound::Bound;
-use crate::analysis::counted::{KernelPlace, PlacedKernel, TimeShares, placed_kernels};
+use crate::analysis::counted::{PlacedKernel, TimeShares, placed_kernels};
 use crate::analysis::group::Row;
-use crate::analysis::peaks::Peaks;
 use crate::analysis::table::{Keys, kernel_sections, kernel_table};
+use crate::report::discs::{Disc, draw_discs, file_part};
 use crate::report::figure::{Drawing, Figure};
 use crate::report::frame::Sheet;
-use crate::report::hover::row_anchor;
-use crate::report::inks::{GREY, INK, colour};
-use crate::report::roofs::{Entry, Plot, Unit, axes_text, draw_key, flat_roofs};
-use crate::report::svg::{Look, Shape, Svg};
-use crate::text::significant;
+use crate::report::inks::{GREY, bound_ink};
+use crate::report::roofs::{Unit, axes_text};
 
 pub(super) const KERNELS: Figure = Figure {
     name: "kernels",
@@ -35,35 +31,6 @@ time of all kernels. Its place is its FLOPs ÷ its bytes, and its FLOPs ÷ its s
     draw,
 };
 
-/// The most characters of a name in the key.
-const NAME: usize = 44;
-/// The radius of a kernel that takes all of the time.
-const WHOLE: f64 = 44.0;
-
-/// A kernel with what the figure shows of it.
-struct Shown<'r> {
-    placed: PlacedKernel<'r>,
-    place: KernelPlace,
-    share: f64,
-}
-
-impl Shown<'_> {
-    /// Its place on the axes: FLOPs per byte and FLOP/s. `None` if either is 0 or endless.
-    fn coordinates(&self) -> Option<(f64, f64)> {
-        let intensity = self.place.intensity.filter(|intensity| *intensity > 0.0)?;
-        Some((intensity, self.place.flops_per_s))
-    }
-
-    fn ink(&self) -> &'static str {
-        match self.place.bound {
-            Bound::Memory => colour(0),
-            Bound::Compute => colour(1),
-            Bound::Latency => colour(4),
-            Bound::Host | Bound::Spilled | Bound::Unknown => GREY,
-        }
-    }
-}
-
 fn draw(analysis: &Analysis<'_>) -> Vec<Drawing> {
     let rows = analysis.rows.iter().enumerate();
     rows.filter_map(|(index, row)| of_row(index, row, analysis)).collect()
@@ -73,16 +40,12 @@ fn draw(analysis: &Analysis<'_>) -> Vec<Drawing> {
 fn of_row(index: usize, row: &Row<'_>, analysis: &Analysis<'_>) -> Option<Drawing> {
     let placed = placed_kernels(row, row.counted.ncu.as_ref()?);
     let shares = TimeShares::of(&placed)?;
-    let shown: Vec<Shown<'_>> = placed
-        .into_iter()
-        .filter_map(|placed| Some(Shown { placed, place: placed.place?, share: placed.time_share? }))
-        .collect();
+    let discs: Vec<Disc> = placed.iter().filter_map(disc).collect();
     let peaks = row.ceilings()?;
     let title = format!("Kernels of {}: {}", row.label(), peaks.device);
     let unit = Unit::of(peaks.ceiling(row.config.precision)?.flops_per_s.high);
     let mut sheet = Sheet::new(&title, &axes_text(unit));
-    draw_plot(&mut sheet, row, (peaks, unit), &shown)?;
-    draw_key(&mut sheet, shown.iter().map(entry));
+    draw_discs(&mut sheet, row, (peaks, unit), &discs)?;
     notes(&mut sheet, shares, &peaks.name);
     Some(Drawing {
         of: file_part(index, row),
@@ -92,85 +55,24 @@ fn of_row(index: usize, row: &Row<'_>, analysis: &Analysis<'_>) -> Option<Drawin
     })
 }
 
-/// Draws the axes, the roofs and the kernels. `None` if none has a place on the axes.
-fn draw_plot(
-    sheet: &mut Sheet,
-    row: &Row<'_>,
-    (peaks, unit): (&Peaks, Unit),
-    shown: &[Shown<'_>],
-) -> Option<()> {
-    let bandwidth = peaks.bandwidth?;
-    let flat = flat_roofs(peaks, &[row.config.precision], unit);
-    let (mut intensities, mut heights): (Vec<f64>, Vec<f64>) =
-        shown.iter().filter_map(Shown::coordinates).map(|(x, flops)| (x, flops / unit.flops)).unzip();
-    if intensities.is_empty() {
-        return None;
-    }
-    intensities.extend(flat.iter().map(|roof| roof.high * unit.flops / bandwidth.high));
-    heights.extend(flat.iter().map(|roof| roof.high));
-    let mut plot = Plot::new(sheet, &intensities, &heights, unit);
-    plot.roofs(&mut sheet.svg, &flat, bandwidth);
-    draw_kernels(&mut sheet.svg, row, shown, &mut plot);
-    Some(())
-}
-
-/// `2_cuda_resnet18_amp_bs16`: the row's number, and its config in characters that a file's name can have.
-fn file_part(index: usize, row: &Row<'_>) -> String {
-    let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "_-.".contains(letter);
-    let label = row.config.label();
-    let plain: String = label
-        .trim_end_matches("_run1")
-        .chars()
-        .map(|letter| if is_plain(letter) { letter } else { '-' })
-        .collect();
-    format!("{}_{plain}", index + 1)
-}
-
-/// `12.3 % memory-bound: ampere_sgemm_128x64_nn…`
-fn key_line(shown: &Shown<'_>) -> String {
-    let name = &shown.placed.kernel.name;
-    let cut: String = name.chars().take(NAME).collect();
-    let more = if cut.len() < name.len() { "…" } else { "" };
-    format!("{}: {cut}{more}", words(shown))
-}
-
-/// Its share of the time, and where it is below the roofs.
-fn words(shown: &Shown<'_>) -> String {
-    let what = match shown.coordinates() {
-        Some(_) => shown.place.bound.to_string(),
-        None if shown.place.flops_per_s > 0.0 => format!("{}, no bytes", shown.place.bound),
-        None => format!(
-            "{}, no FLOP, {:.0} % of the bandwidth",
-            shown.place.bound,
-            100.0 * shown.place.of_memory.low
-        ),
+/// A kernel as a disc; `None` if it has no place below the roofs or no share of the time.
+fn disc(placed: &PlacedKernel<'_>) -> Option<Disc> {
+    let place = placed.place?;
+    let intensity = place.intensity.filter(|intensity| *intensity > 0.0);
+    let coordinates = intensity.map(|intensity| (intensity, place.flops_per_s));
+    let words = match coordinates {
+        Some(_) => place.bound.to_string(),
+        None if place.flops_per_s > 0.0 => format!("{}, no bytes", place.bound),
+        None => format!("{}, no FLOP, {:.0} % of the bandwidth", place.bound, 100.0 * place.of_memory.low),
     };
-    format!("{} % {what}", significant(100.0 * shown.share, 2))
-}
-
-fn draw_kernels(svg: &mut Svg, row: &Row<'_>, shown: &[Shown<'_>], plot: &mut Plot) {
-    let at = |kernel: &Shown<'_>| kernel.coordinates().map(|(x, flops)| plot.place(x, flops));
-    let placed: Vec<(&Shown<'_>, (f64, f64))> =
-        shown.iter().filter_map(|kernel| Some((kernel, at(kernel)?))).collect();
-    for (kernel, at) in &placed {
-        let text = format!("{}\n{}", kernel.placed.kernel.name, words(kernel));
-        svg.disc(*at, (WHOLE * kernel.share.sqrt()).max(2.5), kernel.ink(), &text);
-        let look = Look { shape: Shape::Circle, radius: 2.2, colour: kernel.ink(), is_filled: true };
-        svg.linked_marker(*at, look, &text, &row_anchor(row));
-    }
-    let numbers: Vec<((f64, f64), String)> =
-        placed.iter().map(|(kernel, at)| (*at, kernel.placed.rank.to_string())).collect();
-    plot.names(svg, &numbers, 3.0);
-}
-
-fn entry(shown: &Shown<'_>) -> Entry<'static> {
-    let is_filled = shown.coordinates().is_none();
-    Entry {
-        number: shown.placed.rank,
-        look: Look { shape: Shape::Circle, radius: 4.6, colour: shown.ink(), is_filled },
-        text: key_line(shown),
-        ink: INK,
-    }
+    Some(Disc {
+        rank: placed.rank,
+        name: placed.kernel.name.clone(),
+        share: placed.time_share?,
+        coordinates,
+        ink: bound_ink(place.bound),
+        words,
+    })
 }
 
 fn notes(sheet: &mut Sheet, shares: TimeShares, peaks: &str) {

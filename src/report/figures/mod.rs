@@ -3,21 +3,25 @@
 mod axes;
 mod iterations;
 mod kernels;
+mod operators;
 mod order;
 mod roofline;
 mod rooflines;
 mod scaling;
 mod scatter;
 mod throughput;
+mod time;
 mod tradeoff;
 
 use super::figure::Figure;
 
 pub(super) use axes::AXES;
+pub(super) use time::TIME;
 
 /// Every figure, in the order of the pages. This table decides what is drawn and written, the sections of both pages,
 /// which files of an earlier report are removed, and what the manual says.
 pub const FIGURES: &[Figure] = &[
+    TIME,
     AXES,
     throughput::THROUGHPUT,
     rooflines::ROOFLINES,
@@ -27,5 +31,6 @@ pub const FIGURES: &[Figure] = &[
     scatter::SCATTER,
     order::ORDER,
     iterations::ITERATIONS,
+    operators::OPERATORS,
     kernels::KERNELS,
 ];

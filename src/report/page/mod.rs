@@ -8,6 +8,7 @@ mod facts;
 mod glance;
 mod links;
 mod markup;
+mod operators;
 mod price;
 mod profiles;
 mod results;
@@ -24,14 +25,15 @@ use self::complexity::{ComplexityRow, complexity};
 use self::design::{DesignRow, design, settings};
 use self::facts::{Fact, Section, envs, fact, hosts, overview, provenance};
 use self::glance::{Glance, glances};
+use self::operators::{TimeView, times};
 use self::price::{PriceRow, prices};
 use self::profiles::{Profiles, profiles};
 use self::results::{
     AlteredRow, FailureRow, LeftOut, MetricRow, ResultRow, altered, failure, left_out, metrics, not_run,
     results,
 };
-use super::figure::{Drawing, Drawn};
-use super::figures::AXES;
+use super::figure::{Drawing, Drawn, Figure};
+use super::figures::{AXES, TIME};
 use super::selection;
 use super::svg::within_page;
 use crate::analysis::axes::Effect;
@@ -74,6 +76,9 @@ pub(super) struct Page {
     axes: Vec<String>,
     /// The figure of these.
     axes_figure: Option<FigureSection>,
+    /// Where the time goes, and the rows of it.
+    time_figure: Option<FigureSection>,
+    times: Vec<TimeView>,
     results: Vec<ResultRow>,
     /// What the samples of all results are.
     unit: String,
@@ -183,8 +188,11 @@ pub(super) fn page(
 ) -> Page {
     let records: Vec<&Record> = analysis.runs.iter().filter_map(|run| run.cell.record()).collect();
     let mut sections = figure_sections(figures);
-    let of_axes = sections.iter().position(|section| section.heading == AXES.heading);
-    let axes_figure = of_axes.map(|place| sections.remove(place));
+    let mut take = |figure: &Figure| {
+        let place = sections.iter().position(|section| section.heading == figure.heading)?;
+        Some(sections.remove(place))
+    };
+    let [axes_figure, time_figure] = [&AXES, &TIME].map(&mut take);
     Page {
         matrix: study.matrix.name.to_string(),
         description: study.description.clone(),
@@ -198,6 +206,8 @@ pub(super) fn page(
         varying: analysis.varying.clone(),
         axes: analysis.axes.iter().map(Effect::text).collect(),
         axes_figure,
+        time_figure,
+        times: times(analysis),
         results: results(analysis, links),
         unit: unit(&analysis.rows).to_string(),
         convention: complexity::convention_text(analysis, study.convention),
@@ -232,7 +242,7 @@ fn findings(analysis: &Analysis<'_>, is_wanted: fn(FindingKind) -> bool) -> Vec<
     wanted.map(|finding| finding.text.clone()).collect()
 }
 
-/// The sections of all figures. The figure of the axes stands at the top, beside their sentences.
+/// The sections of all figures. Those of the axes and of the time stand at the top of the page.
 fn figure_sections(figures: &[Drawn]) -> Vec<FigureSection> {
     let drawings: Vec<usize> = figures.iter().map(|(_, drawings)| drawings.len()).collect();
     let shown = selection::on_page(&drawings);
@@ -261,7 +271,7 @@ fn figure_section((figure, drawings): &Drawn, shown: usize) -> FigureSection {
 /// The section of the pages in which the figure called `name` stands.
 fn section_of(name: &str) -> &'static str {
     match name {
-        "roofline" | "rooflines" | "kernels" => "roofline",
+        "roofline" | "rooflines" | "operators" | "kernels" => "roofline",
         "throughput" | "scaling" | "scatter" | "order" | "iterations" => "measurement",
         _ => "analysis",
     }

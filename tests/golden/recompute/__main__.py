@@ -15,7 +15,7 @@ if __package__ in (None, ""):
     __package__ = "recompute"
     __import__("recompute")
 
-from . import axes, figures, jobs, page, peaks, profiles, tables
+from . import axes, figures, jobs, operators, page, peaks, profiles, tables
 from .bounds import rooflines
 from .check import Check
 from .study import Study
@@ -36,6 +36,7 @@ def tables_of(study):
         "exclusions.csv": (with_result, tables.exclusions),
         "counters.csv": ([line for row in study.rows for line in profiles.counter_lines(row)], tables.counters),
         "kernels.csv": ([line for row in study.rows for line in profiles.kernel_lines(row)], tables.kernels),
+        "operators.csv": (operators.lines(study), tables.operators),
     }
 
 

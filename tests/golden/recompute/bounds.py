@@ -1,10 +1,14 @@
 """Places below the roofs, and what limits a row."""
 
+from dataclasses import dataclass
 from statistics import median
 
+from .operators import AT, FAR
 from .words import passed
 
-FAR, AT, FULL = 0.3, 0.6, 0.9
+FULL = 0.9
+# A limit that takes so much of the time is that of the row; in a mixture, a share from this on is named.
+MOST, NAMED = 0.6, 0.1
 
 
 def place_of(compute, memory):
@@ -52,15 +56,22 @@ def percent(share):
     return f"{100 * share:.0f}"
 
 
+def range_text(ends):
+    words = [percent(end) for end in ends]
+    return words[1] if words[0] == words[1] else " to ".join(words)
+
+
+def share_of_compute(row):
+    """The ends of the attained share of the compute roof."""
+    low, high = attained_ends(row)
+    return low / max(row.ceiling), high / min(row.ceiling)
+
+
 def shares_text(row, intensity):
     low, high = attained_ends(row)
     bandwidth = [end * intensity for end in row.peaks["bandwidth"]]
-
-    def text(ends):
-        words = percent(low / max(ends)), percent(high / min(ends))
-        return words[1] if words[0] == words[1] else " to ".join(words)
-
-    return f"{text(row.ceiling)} % of the compute roof and {text(bandwidth)} % of the memory roof"
+    memory = range_text((low / max(bandwidth), high / min(bandwidth)))
+    return f"{range_text(share_of_compute(row))} % of the compute roof and {memory} % of the memory roof"
 
 
 def waits(row):
@@ -103,43 +114,155 @@ def has_roofs(row):
     return row.attained is not None and bool(row.ceiling) and bool(row.peaks["bandwidth"])
 
 
+@dataclass
+class Class:
+    """What limits a row: the bound, the bare reason, the kind of evidence, and what would decide an unknown one."""
+
+    bound: str
+    reason: str
+    evidence: str
+    remark: str | None = None
+    experiment: str | None = None
+
+    @property
+    def why(self):
+        return f"{self.reason}: {self.remark}" if self.remark else self.reason
+
+    @property
+    def is_open(self):
+        return self.bound == "unknown"
+
+
 def placed(row):
-    """What the counted bytes show, and the sentence about it."""
+    """The class that the counted bytes show."""
     intensity = counted_intensity(row)
     found = regions(row, intensity)
     told = f"with the bytes that ncu counted it reaches {shares_text(row, intensity)}"
     if len(found) == 1:
-        return (found[0], told) if found[0].endswith("bound") else ("unknown", f"it is {found[0]}: {told}")
+        if found[0].endswith("bound"):
+            return Class(found[0], told, "counters")
+        return Class("unknown", f"it is {found[0]}: {told}", "none")
     wide = row.ceiling[0] != row.ceiling[1] or row.peaks["bandwidth"][0] != row.peaks["bandwidth"][1]
     scatters = attained_ends(row)[0] < attained_ends(row)[1]
     vague = ("a roof and the throughput are only known as ranges" if wide and scatters else
              "the throughput scatters" if scatters else "a roof is only known as a range")
-    return "unknown", f"{vague}, and it could be {' or '.join(found)}: {told}"
+    return Class("unknown", f"{vague}, and it could be {' or '.join(found)}: {told}", "none")
+
+
+def by_throughput(row):
+    """The class that the throughput alone shows; `None` if it shows none."""
+    if row.attained is None or not row.ceiling:
+        return None
+    shares = share_of_compute(row)
+    told = f"it attains {range_text(shares)} % of the compute roof"
+    if shares[0] > 1:
+        return Class("unknown", f"{told}, which is above the roof", "none")
+    return Class("compute-bound", told, "throughput") if shares[0] >= AT else None
+
+
+def unplaced(row):
+    """Why neither counters nor the throughput show a class."""
+    if not row.rates:
+        return "no run counts"
+    if row.cost is None:
+        return "its FLOPs are unknown"
+    if not row.peaks:
+        return "its device has no peaks"
+    if not row.ceiling:
+        return "the peaks have no figure for its precision"
+    return "its bytes were not counted"
+
+
+def dominant(limits):
+    """The limit that takes most of the time: its bound, its share, and where that time is."""
+    latency, outside, data = limits["latency-bound"], limits["outside"], limits["data"]
+    if latency >= outside:
+        overhead = "latency-bound", latency + outside, "in operators far from both roofs, or outside of them"
+    else:
+        overhead = ("host-bound", latency + outside + data,
+                    "outside of operators, or in those far from both roofs")
+    candidates = [
+        ("compute-bound", limits["compute-bound"], "in operators at the compute roof"),
+        ("memory-bound", limits["memory-bound"], "in operators at the memory roof"),
+        ("host-bound", data, "waiting for data"),
+        ("host-bound", outside, "outside of all operators"),
+        ("latency-bound", latency, "in operators far from both roofs, or between kernels"),
+        overhead,
+        ("kernel-bound", limits["kernel-bound"] + latency, "in operators that are at neither roof"),
+    ]
+    return next((one for one in candidates if one[1] >= MOST), None)
+
+
+def by_operators(row):
+    """The class that the time of the operators shows; `None` if it shows none."""
+    if not row.breakdown or not row.breakdown.is_representative:
+        return None
+    limits = row.breakdown.limits
+    found = dominant(limits)
+    if found:
+        bound, share, where = found
+        text = passed(100 * share, 100 * MOST, 0, "from")
+        return Class(bound, f"{text} % of the time is {where} (threshold 60 %)", "operators")
+    if 1 - limits["unknown"] < MOST:
+        return None
+    places = {
+        "compute-bound": "at the compute roof", "memory-bound": "at the memory roof",
+        "latency-bound": "far from both roofs", "kernel-bound": "at neither roof", "data": "waiting for data",
+        "outside": "outside of operators", "unknown": "in operators whose limit is unknown",
+    }
+    named = sorted((limit for limit in places if limits[limit] >= NAMED), key=lambda limit: -limits[limit])
+    clauses = [f"{100 * limits[limit]:.0f} % {places[limit]}" for limit in named]
+    return Class("mixed", f"of the time, {', '.join(clauses)}", "operators")
+
+
+def experiment(row):
+    """The cheapest experiment that would show what limits a row."""
+    device, run = row.key["device"], f"`orchestrate run {row.study.plan['matrix']['path']} --profile"
+    if not row.rates:
+        return None
+    if not row.peaks:
+        return f"measure the ceilings: `orchestrate peaks measure --device {device}`"
+    if not row.breakdown:
+        return f"profile it by operator: {run} ops`"
+    counting = device != "cpu" and not counted_intensity(row) and f"count its bytes: {run} ncu`"
+    if not row.breakdown.is_representative:
+        return counting or "profile a larger batch, whose operators take longer"
+    first = next((it for it in row.breakdown.operators if it.limit == "unknown"), None)
+    if first is None:
+        return counting or "report more operators: those that `rest_s` sums up decide it"
+    name = first.sample["name"]
+    if first.flops is None or first.bytes is None:
+        return counting or f"report `flops` and `bytes` of the operator `{name}`, whose work is unknown"
+    if first.flops and not first.of_compute:
+        return f"measure the ceilings at its precision: `orchestrate peaks measure --device {device}`"
+    return counting or f"run a larger batch: the data of `{name}` then exceed the caches"
+
+
+def decided(row):
+    """The class by the first evidence that decides, after the obstacles."""
+    if counted_intensity(row) and has_roofs(row):
+        found = placed(row)
+    else:
+        found = by_throughput(row) or Class("unknown", unplaced(row), "none")
+    if found.is_open:
+        found = by_operators(row) or found
+    if found.is_open:
+        found.experiment = experiment(row)
+    found.remark = row.breakdown and row.breakdown.remark
+    return found
 
 
 def class_of(row):
     """What limits a row, and why."""
     keeps = obstacle(row)
-    if keeps:
-        return keeps
-    if counted_intensity(row) and has_roofs(row):
-        return placed(row)
-    if not row.rates:
-        return "unknown", "no run counts"
-    if row.cost is None:
-        return "unknown", "its FLOPs are unknown"
-    if not row.peaks:
-        return "unknown", "its device has no peaks"
-    if not row.ceiling:
-        return "unknown", "the peaks have no figure for its precision"
-    return "unknown", "its bytes were not counted"
+    return Class(*keeps, "process") if keeps else decided(row)
 
 
 def points(row, number):
     """The points of a row: by counted bytes, by modelled ones, and on the memory roof."""
     if not has_roofs(row):
         return []
-    keeps = obstacle(row)
+    bound = class_of(row).bound
     found = []
     bandwidth = max(row.peaks["bandwidth"])
     for source, intensity in [
@@ -147,7 +270,6 @@ def points(row, number):
         ("estimated", row.attained / bandwidth),
     ]:
         if intensity is not None:
-            bound = keeps[0] if keeps else placed(row)[0] if source == "measured" else "unknown"
             found.append({"number": number, "source": source, "intensity": intensity, "attained": attained_ends(row),
                           "attainable": min(max(row.ceiling), bandwidth * intensity), "bound": bound})
     return found

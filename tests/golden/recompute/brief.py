@@ -101,7 +101,7 @@ def answer(study):
         yield f"The table has {len(envs) - 4} more envs."
     found = {}
     for row in rows:
-        bound = class_of(row)[0]
+        bound = class_of(row).bound
         if bound != "unknown":
             found[bound] = found.get(bound, 0) + 1
     if found:
@@ -167,18 +167,20 @@ def missing(study):
     number = len(study.jobs)
     yield done[0] if done else "The only job has a result." if number == 1 else f"All {number} jobs have a result."
     rows = [row for row in study.rows if row.rates]
-    found = {}
+    found, experiments = {}, set()
     for row in rows:
-        bound, why = class_of(row)
-        if bound == "unknown":
-            why = "its place below its roofs shows nothing" if "% of the" in why else why
+        its = class_of(row)
+        if its.is_open:
+            why = "its place below its roofs shows nothing" if "% of the" in its.reason else its.reason
             found[why] = found.get(why, 0) + 1
+            experiments |= {its.experiment} - {None}
     if found:
         their = lambda why, number: why if number == 1 else why.replace("its ", "their ", 1)
         reasons = sorted(found.items())
         clauses = ([their(*reasons[0])] if len(reasons) == 1 else
                    [f"of {number}, {their(why, number)}" for why, number in reasons])
         yield f"What limits {some_of(sum(found.values()), len(rows), 'row')} is unknown: {'; '.join(clauses)}."
+        yield from (f"To decide it, {experiment}." for experiment in sorted(experiments))
 
 
 LINES = {
@@ -250,7 +252,7 @@ def of_glance(name, glance):
     if batch:
         return glance_cell(glance, int(batch[1]))
     settings = f"{glance.settings}{glance.apart}".strip()
-    limits = {class_of(row)[0] for row in glance.cells.values() if row.rates}
+    limits = {class_of(row).bound for row in glance.cells.values() if row.rates}
     return {
         "model": lambda: glance.key["model"], "env": lambda: glance.key["env"],
         "settings": lambda: f"{glance.key['precision']} {settings}".strip(),

@@ -4,7 +4,7 @@ the columns that name them, and all files of a figure together must hold each li
 from math import log2
 from statistics import median
 
-from . import axes, profiles, tables
+from . import axes, operators, profiles, tables
 from .axes import blocks, started
 from .bounds import rooflines
 from .study import circumstances
@@ -204,11 +204,15 @@ def known(study):
                                                       for it in profiles.kernel_lines(line[0]))]
     timed = [line for line in runs if line.run.rate is not None]
     drawn = [line for line in runs if any(run.rate is not None for run in line.row.runs)]
+    profiled = [row for row in study.rows if row.breakdown]
+    drawn_operators = [line for line in operators.lines(study) if operators.is_drawn(line[0])]
     return [
         ("throughput_", True, drawn, of_run, [*OF_ROW, "repeat"]),
         ("roofline_", True, points, tables.roofline_points, [*OF_ROW, "bytes_source"]),
         ("rooflines_", False, points, tables.roofline_points, [*OF_ROW, "bytes_source"]),
         ("kernels_", True, placed_kernels, tables.kernels, [*OF_ROW, "rank"]),
+        ("time_", True, profiled, summary, OF_ROW),
+        ("operators_", True, drawn_operators, tables.operators, [*OF_ROW, "rank"]),
         ("axes_", True, named, axes.effect_line, ["axis", "value", "config", "reason"]),
         ("scaling_", False, curves(study), of_step, OF_ROW),
         ("scatter_", False, apart, of_run, [*OF_ROW, "repeat"]),

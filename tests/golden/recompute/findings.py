@@ -343,10 +343,14 @@ def bounds(study):
                    f"{shares_text(row, counted_intensity(row))} with the bytes that ncu counted.")
         elif keeps and "waited for data" not in keeps[1]:
             yield f"{row.label} is {keeps[0]}: {keeps[1]}."
+        if keeps:
+            continue
+        its = class_of(row)
+        if its.evidence in ("throughput", "operators"):
+            yield f"{row.label} is {its.bound}: {its.why}."
         elif is_placed:
-            bound, why = class_of(row)
-            verdict = f"What limits {row.label} is unknown" if bound == "unknown" else f"{row.label} is {bound}"
-            yield (f"{verdict}: {why} (at a roof from {100 * AT:.0f} %, far from both below {100 * FAR:.0f} %). "
+            verdict = f"What limits {row.label} is unknown" if its.is_open else f"{row.label} is {its.bound}"
+            yield (f"{verdict}: {its.reason} (at a roof from {100 * AT:.0f} %, far from both below {100 * FAR:.0f} %). "
                    f"Each kernel was "
                    f"counted with empty caches, so the run itself might have moved fewer bytes.")
 

@@ -206,9 +206,9 @@ SETTINGS = [
 def setting(name, job):
     reported = job.measured["effective"].get(name) if job.succeeded else None
     declared = job.key["params"].get(name)
-    # Under Nsight Compute, one iteration is asked for.
-    if job.key["kind"] == "ncu" and name == "iters" and declared is not None:
-        declared = 1
+    # In profiled jobs, one iteration is requested.
+    if name == "iters" and declared is not None:
+        declared = min(declared, {"ncu": 1, "ops": 1}.get(job.key["kind"], declared))
     found = declared if reported is None else reported
     return None if found is None else word(found)
 

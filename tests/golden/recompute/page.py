@@ -3,7 +3,8 @@
 import html
 import re
 
-from . import axes
+from . import axes, operators
+from .bounds import class_of
 from .brief import LINES
 from .facts import known_facts
 from .findings import bias_words, excluded, findings
@@ -12,10 +13,10 @@ from .views import known_tables
 # What tells tables that not every page has.
 OPTIONAL = {"mean ± sd", "settings", "repeats"}
 # Sections whose list items are sentences about the runs. Elsewhere, they explain a figure.
-SAYING = ["What each axis brings", "Findings", "Analysis", "Limitations"]
+SAYING = ["What each axis brings", "Where the time goes", "Findings", "Analysis", "Limitations"]
 # What such a section says in any case.
 ALWAYS = [
-    "The numbers are of these machines, settings and versions.", "Only bytes that the device counted tell which roof",
+    "The numbers are of these machines, settings and versions.", "What limits a row follows from bytes that the",
 ]
 
 
@@ -48,7 +49,7 @@ def blocks_of(text):
 
 def check(check, study):
     known, facts = known_tables(study), known_facts(study)
-    said, lines, brief, seen = [], [], [], []
+    said, lines, brief, seen, slowest = [], [], [], [], []
     for kind, heading, found in blocks_of((check.report / "report.md").read_text()):
         if kind == "item" and heading == "Summary":
             brief.append(found)
@@ -61,17 +62,39 @@ def check(check, study):
             rows = [cells(line) for line in found[2:]]
             if header == ["", ""]:
                 check_facts(check, heading, rows, facts)
+            elif header[0] == "operator":
+                slowest += [dict(zip(header, row)) for row in rows]
             elif header[0] != "file":
                 seen.append(check_table(check, heading, header, rows, known))
     for names, expected, _ in known:
         if expected and names not in seen and not names & OPTIONAL:
             check.differ("tables", f"report.md: no table with {', '.join(sorted(names))}")
-    expected = [*(effect.text() for effect in axes.effects(study)), *findings(study)]
+    expected = [*(effect.text() for effect in axes.effects(study)), *times(study), *findings(study)]
     check.sentences_are(said, expected)
+    check_operators(check, study, lines, slowest)
     check_exclusions(check, study, lines)
     if brief:
         for (name, sentences), found in zip(LINES.items(), brief):
             check.text(f"report.md, {name}", found, f"**{name}:** {' '.join(sentences(study))}")
+
+
+def times(study):
+    """Where the time of each row goes."""
+    for row in study.rows:
+        if row.breakdown:
+            its = class_of(row)
+            yield f"{row.label}: {its.bound}. {its.remark or row.breakdown.text}."
+
+
+def check_operators(check, study, lines, slowest):
+    """The tables of the slowest operators, one per row with a profile, one after the other."""
+    titles = [line for line in lines if line.startswith("The slowest operators of ")]
+    expected = [f"The slowest operators of {row.label}:" for row in study.rows if row.breakdown]
+    check.text("report.md, titles of operators", titles, expected)
+    names = list(operators.PAGE)
+    rows = [[row.get(name) for name in names] for row in slowest]
+    check.rows("report.md, slowest operators", names, rows, operators.page_lines(study),
+               lambda name, operator: operators.PAGE[name](operator))
 
 
 def check_table(check, heading, header, rows, known):

@@ -142,9 +142,6 @@ def load(store, name):
     configs = plan["jobs"]["configs"]
     keys = [{**configs[place], "repeat": repeat} for place, repeat in plan["jobs"]["order"]]
     jobs = [Job(key, plan["envs"][key["env"]], store) for key in keys]
-    # The file does not declare these: they are there once a worker reports that it can profile operators.
-    is_absent = lambda job: job.key["kind"] == "ops" and job.env.get("ops_if_reported") and not job.record
-    jobs = [job for job in jobs if not is_absent(job)]
     hosts = {job.host["hostname"] for job in jobs if job.record}
     for job in jobs:
         job.hosts = hosts

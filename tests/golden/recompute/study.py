@@ -6,6 +6,7 @@ from statistics import mean, median, stdev
 from . import maths, raw
 from .marks import LEAVES_OUT, Unknown, disqualified, judge
 from .networks import NETWORKS, Cost
+from .operators import Breakdown
 from .words import word
 
 PRECISIONS = ["fp32", "tf32", "amp", "bf16"]
@@ -62,7 +63,7 @@ class Row:
         self.doubts = []
         self.cost = self._cost()
         self.peaks = study.peaks_of(self)
-        self.ncu = None
+        self.ncu = self.breakdown = None
 
     def _cost(self):
         told = self.first or self.members[0]
@@ -182,12 +183,21 @@ def why(job):
     return texts[found["kind"]]()
 
 
+def wanted(jobs):
+    """Those without profiles by operator that no worker of their config has reported it can make."""
+    able = {config(job.key) for job in jobs
+            if job.is_timing and job.succeeded and "ops" in job.details.get("profiles", [])}
+    is_left = lambda job: (job.key["kind"] == "ops" and job.env.get("ops_if_reported") and not job.record
+                           and config(job.key) not in able)
+    return [job for job in jobs if not is_left(job)]
+
+
 class Study:
     """A plan with all that its jobs left."""
 
     def __init__(self, store, name, peaks):
         self.plan, self.jobs = raw.load(store, name)
-        self.jobs.sort(key=order)
+        self.jobs = sorted(wanted(self.jobs), key=order)
         self.peaks, self.places, self.of_config = peaks, None, None
         self.name = name
         self.marks = judge(self.jobs, self._pools())
@@ -232,10 +242,16 @@ class Study:
             if row.runs:
                 rows[config(row.key), circumstances(row.first, True)] = row
         for job in self.jobs:
-            if job.key["kind"] == "ncu" and job.succeeded and not disqualified(self.marks[job]):
+            if not job.is_timing and job.succeeded and not disqualified(self.marks[job]):
                 row = rows.get((config(job.key), circumstances(job, True)))
-                if row:
+                if row and job.key["kind"] == "ncu":
                     row.ncu = Profile(job)
+                elif row:
+                    row.breakdown = Breakdown(row, job.measured["ops"])
+        for row in self.rows:
+            beside = [run.measured["ops"] for run in row.counting if "ops" in run.measured]
+            if beside and not row.breakdown:
+                row.breakdown = Breakdown(row, beside[0])
 
     def peaks_of(self, row):
         """The peaks that the env names, if they are for the device of the runs."""

@@ -6,6 +6,8 @@ from statistics import mean, median, stdev
 from . import maths
 from .bounds import class_of
 from .marks import LEAVES_OUT, disqualified
+from .operators import BREAKDOWN, COLUMNS as OPERATORS, listed
+from .peaks import kind_of_ceiling
 from .profiles import COUNTERS, KERNELS, time_shares
 from .study import why
 from .words import word
@@ -13,10 +15,6 @@ from .words import word
 
 class NoFormula(Exception):
     """A column that this program does not know."""
-
-
-def listed(words):
-    return "; ".join(words) or "none"
 
 
 def names(marks):
@@ -166,6 +164,9 @@ SUMMARY = {
     "percent_of_peak": lambda row: share_of(row, row.ceiling, 0),
     "percent_of_peak_most": lambda row: share_of(row, row.ceiling, 1),
     "peak_gflop_per_s": lambda row: row.ceiling and max(row.ceiling) / 1e9,
+    "peak_kind": lambda row: row.ceiling and kind_of_ceiling(row.peaks),
+    # Only peaks that were measured here say what libraries attain.
+    "attainable_gflop_per_s": lambda row: None,
     "clock_mhz": lambda row: row.clock,
     "peak_at_clock_gflop_per_s": lambda row: row.peak_at_clock and max(row.peak_at_clock) / 1e9,
     "percent_of_peak_at_clock": lambda row: share_of(row, row.peak_at_clock, 0),
@@ -194,8 +195,10 @@ SUMMARY = {
     "branch_miss_percent": lambda row: None,
     "worker_sha256": lambda row: row.first and row.first.record["provenance"]["worker"]["sha256"],
     "libtorch": lambda row: row.first and row.first.details.get("versions", {}).get("libtorch"),
-    "bound": lambda row: class_of(row)[0],
-    "bound_why": lambda row: class_of(row)[1],
+    "bound": lambda row: class_of(row).bound,
+    "bound_why": lambda row: class_of(row).why,
+    "bound_evidence": lambda row: class_of(row).evidence,
+    "bound_experiment": lambda row: class_of(row).experiment,
 }
 
 
@@ -232,6 +235,8 @@ def of_metric(name, row):
 def summary(name, row):
     if name.startswith("metric_"):
         return of_metric(name, row)
+    if name in BREAKDOWN:
+        return row.breakdown and BREAKDOWN[name](row.breakdown)
     return SUMMARY[name](row) if name in SUMMARY else of_config(name, row.key)
 
 
@@ -248,6 +253,13 @@ def counters(name, line):
     if name in COUNTERS:
         return COUNTERS[name](line)
     return OF_ROW[name](line[0]) if name in OF_ROW else of_config(name, line[0].key)
+
+
+def operators(name, line):
+    row, operator = line
+    if name in OPERATORS:
+        return OPERATORS[name](operator)
+    return OF_ROW[name](row) if name in OF_ROW else of_config(name, row.key)
 
 
 # Points of rooflines.

@@ -7,6 +7,7 @@ from .bounds import class_of
 from .brief import design, distinction, glances, of_glance
 from .findings import excluded, run_label
 from .marks import LEAVES_OUT, disqualified
+from .peaks import kind_of_ceiling
 from .profiles import kernel_lines, kernel_place, time_shares
 from .study import why
 from .tables import middle, rates, row_energy, run_usd, usd
@@ -118,7 +119,7 @@ RESULTS = {
     "mean ± sd": result_value(mean_text),
     "GFLOP/s": result_value(lambda row: figure(tables.giga(row.attained), 4)),
     "% of peak": result_value(share_text),
-    "what limits it": result_value(lambda row: class_of(row)[0]),
+    "what limits it": result_value(lambda row: class_of(row).bound),
     "marks": marks_text,
 }
 
@@ -226,9 +227,10 @@ def peak_lines(study):
 def peak_text(line):
     _, peaks, precision = line
     low, high = (end / 1e9 for end in peaks["flops"][precision]["flops"])
+    kind = kind_of_ceiling(peaks)
     if low < high:
-        return f"{significant(low, 4)} to {significant(high, 4)} GFLOP/s; the upper end is the roof"
-    return f"{significant(high, 4)} GFLOP/s"
+        return f"{significant(low, 4)} to {significant(high, 4)} GFLOP/s; the upper end is the roof by {kind}"
+    return f"{significant(high, 4)} GFLOP/s by {kind}"
 
 
 PEAKS = {

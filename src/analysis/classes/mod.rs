@@ -1,0 +1,218 @@
+//! Decides what limits each row.
+//!
+//! The evidence is asked in this order, and the first that decides wins:
+//!
+//! 1. An obstacle: the row waits for data or for the host, or its memory spilled. [`bound::obstacles`]
+//! 2. Counters: its place below the roofs with the bytes that a profiler counted.
+//! 3. Throughput: it attains at least 60 % of the compute roof. Its traffic cannot change that.
+//! 4. Operators: at least 60 % of its time is in operators at one roof, far from both, or outside of all operators.
+//!
+//! If none decides, the class is unknown and names the cheapest [`experiment`] that would decide it.
+
+use std::collections::HashMap;
+
+use super::bound::{AT_ROOF, Bound, Class, Evidence, Obstacle, percent, sides};
+use super::claim::{Compared, Limit, Relation, Sentence};
+use super::experiment::experiment;
+use super::group::Row;
+use super::operators::{Breakdown, TimeByLimit};
+use super::peaks::Range;
+use super::roofline::{BytesSource, Point, Roofline, rates};
+
+/// The share of an iteration from which one kind of limit is that of the row.
+pub const MOST_OF_TIME: f64 = 0.6;
+
+/// In a mixture, limits below this share of the time are not named.
+const NAMED_FROM: f64 = 0.1;
+
+/// What limits each of `rows`, in their order. `matrix` is the path of the matrix file.
+pub(super) fn classes(
+    rows: &[Row<'_>],
+    obstacles: Vec<Option<Obstacle>>,
+    rooflines: &[Roofline<'_>],
+    breakdowns: &[Option<Breakdown<'_>>],
+    matrix: &str,
+) -> Vec<Class> {
+    let points = rooflines.iter().flat_map(|roofline| &roofline.points);
+    let counted: HashMap<usize, &Point> = points
+        .filter(|point| point.source == BytesSource::Measured)
+        .map(|point| (point.row, point))
+        .collect();
+    let evidence = rows.iter().zip(obstacles).zip(breakdowns).enumerate();
+    let class = |(index, ((row, obstacle), breakdown))| match obstacle {
+        Some(obstacle) => Class::obstructed(obstacle),
+        None => by_evidence(row, counted.get(&index).copied(), Option::as_ref(breakdown), matrix),
+    };
+    evidence.map(class).collect()
+}
+
+fn by_evidence(
+    row: &Row<'_>,
+    counted: Option<&Point>,
+    breakdown: Option<&Breakdown<'_>>,
+    matrix: &str,
+) -> Class {
+    let by_work = without_work(row).unwrap_or_else(|| by_work(row, counted));
+    let class = match (by_work.bound, breakdown) {
+        (Bound::Unknown, Some(breakdown)) => by_operators(breakdown).unwrap_or(by_work),
+        _ => by_work,
+    };
+    let is_open = class.bound == Bound::Unknown;
+    let experiment = is_open.then(|| experiment(row, breakdown, matrix)).flatten();
+    Class { experiment, ..with_breakdown(class, breakdown) }
+}
+
+/// The class by counted bytes or by the throughput alone, or why neither decides.
+fn by_work(row: &Row<'_>, counted: Option<&Point>) -> Class {
+    match counted {
+        Some(point) => point.place.class(),
+        None => by_throughput(row).unwrap_or_else(|| unplaced(row)),
+    }
+}
+
+/// The class by the share of the compute roof that `row` attains. `None` if that is unknown, or decides nothing.
+fn by_throughput(row: &Row<'_>) -> Option<Class> {
+    let share = share_of_compute(row)?;
+    let [low, high] = share.ends().map(percent);
+    let range = if low == high { high } else { format!("{low} to {high}") };
+    let text = format!("it attains {range} % of the compute roof");
+    let claims: Vec<Compared> = share.ends().into_iter().flat_map(sides).collect();
+    if share.low > 1.0 {
+        let why = Sentence::new(format!("{text}, which is above the roof"), claims);
+        return Some(Class::unknown(why));
+    }
+    (share.low >= AT_ROOF).then(|| Class {
+        bound: Bound::Compute,
+        evidence: Evidence::Throughput,
+        why: Sentence::new(text, claims),
+        time: None,
+        experiment: None,
+    })
+}
+
+/// FLOP/s ÷ the compute ceiling, with the scatter of the throughput and the range of the ceiling.
+pub(super) fn share_of_compute(row: &Row<'_>) -> Option<Range> {
+    let flops = row.cost.as_ref().ok()?.training_flops();
+    let ceiling = row.ceilings()?.ceiling(row.config.precision)?;
+    Some(rates(row)?.times(flops).over(ceiling.flops_per_s))
+}
+
+/// A kind of limit that takes a share of the time.
+struct Candidate {
+    bound: Bound,
+    share: f64,
+    /// Where the time is: the end of "60 % of the time is …".
+    place: &'static str,
+}
+
+/// The class by the time of the operators; `None` if they decide nothing.
+fn by_operators(breakdown: &Breakdown<'_>) -> Option<Class> {
+    let limits = &breakdown.limits;
+    if !breakdown.is_representative() {
+        return None;
+    }
+    let candidates = candidates(limits);
+    let (bound, why) = match candidates.iter().find(|it| it.share >= MOST_OF_TIME) {
+        Some(found) => (found.bound, dominance(found)),
+        None => (Bound::Mixed, mixture(limits)?),
+    };
+    Some(Class { bound, evidence: Evidence::Operators, why, time: None, experiment: None })
+}
+
+/// The limits that can dominate, the most specific first.
+fn candidates(limits: &TimeByLimit) -> Vec<Candidate> {
+    let TimeByLimit { compute, memory, latency, kernel, data, host, .. } = *limits;
+    let candidate = |bound, share, place| Candidate { bound, share, place };
+    let overhead = if latency >= host {
+        candidate(Bound::Latency, latency + host, "in operators far from both roofs, or outside of them")
+    } else {
+        candidate(Bound::Host, latency + host + data, "outside of operators, or in those far from both roofs")
+    };
+    vec![
+        candidate(Bound::Compute, compute, "in operators at the compute roof"),
+        candidate(Bound::Memory, memory, "in operators at the memory roof"),
+        candidate(Bound::Host, data, "waiting for data"),
+        candidate(Bound::Host, host, "outside of all operators"),
+        candidate(Bound::Latency, latency, "in operators far from both roofs, or between kernels"),
+        overhead,
+        candidate(Bound::Kernel, kernel + latency, "in operators that are at neither roof"),
+    ]
+}
+
+fn dominance(found: &Candidate) -> Sentence {
+    let limit = Limit::with_unit(100.0 * MOST_OF_TIME, " %");
+    let share = Compared::new(100.0 * found.share, Relation::From, limit, 0);
+    let text = format!("{} % of the time is {} (threshold {})", share.number(), found.place, share.limit());
+    Sentence::new(text, [share])
+}
+
+/// A mixture of limits, if most of the time is known. `None` if too much of it is open.
+fn mixture(limits: &TimeByLimit) -> Option<Sentence> {
+    let TimeByLimit { compute, memory, latency, kernel, data, host, open } = *limits;
+    if 1.0 - open < MOST_OF_TIME {
+        return None;
+    }
+    let mut named: Vec<(f64, &str)> = [
+        (compute, "at the compute roof"),
+        (memory, "at the memory roof"),
+        (latency, "far from both roofs"),
+        (kernel, "at neither roof"),
+        (data, "waiting for data"),
+        (host, "outside of operators"),
+        (open, "in operators whose limit is unknown"),
+    ]
+    .into_iter()
+    .filter(|(share, _)| *share >= NAMED_FROM)
+    .collect();
+    named.sort_by(|left, right| right.0.total_cmp(&left.0));
+    let clauses: Vec<String> =
+        named.into_iter().map(|(share, place)| format!("{:.0} % {place}", 100.0 * share)).collect();
+    Some(Sentence::plain(format!("of the time, {}", clauses.join(", "))))
+}
+
+/// `class` with where the time goes.
+fn with_breakdown(class: Class, breakdown: Option<&Breakdown<'_>>) -> Class {
+    let Some(breakdown) = breakdown else { return class };
+    let text = match breakdown.slowdown().filter(|_| !breakdown.is_representative()) {
+        Some(slowdown) => {
+            format!(
+                "its profiled iterations took {slowdown:.1} × as long as the timed ones, so they decide nothing"
+            )
+        }
+        None => breakdown.text(),
+    };
+    Class { time: Some(text), ..class }
+}
+
+/// Why its work says nothing, if the FLOPs of `row` are counted for comparison alone.
+fn without_work(row: &Row<'_>) -> Option<Class> {
+    let described = row.cost.as_ref().ok()?.described()?;
+    described.convention.leaves_out_work().then(|| {
+        Class::unknown(Sentence::plain(format!(
+            "the FLOPs are counted by `{}`, which leaves out work",
+            described.convention.as_str()
+        )))
+    })
+}
+
+/// Why neither counters nor the throughput show what limits `row`.
+fn unplaced(row: &Row<'_>) -> Class {
+    let peaks = row.ceilings();
+    let why = if row.statistics.is_err() {
+        "no run counts"
+    } else if row.cost.is_err() {
+        "its FLOPs are unknown"
+    } else if peaks.is_none() {
+        "its device has no peaks"
+    } else if peaks.is_none_or(|peaks| peaks.ceiling(row.config.precision).is_none()) {
+        "the peaks have no figure for its precision"
+    } else if peaks.is_none_or(|peaks| peaks.bandwidth.is_none()) {
+        "the peaks have no bandwidth"
+    } else {
+        "its bytes were not counted"
+    };
+    Class::unknown(why)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,56 @@
+//! The cheapest experiment that would decide what limits a row.
+
+use super::group::Row;
+use super::operators::{Breakdown, Limit, PlacedOperator};
+use crate::job::Device;
+
+/// What to do to learn what limits `row`, as an imperative without a full stop. `None` if its failure has to be mended
+/// first: the row says why it has no result.
+pub(super) fn experiment(row: &Row<'_>, breakdown: Option<&Breakdown<'_>>, matrix: &str) -> Option<String> {
+    if row.statistics.is_err() {
+        return None;
+    }
+    let device = row.config.device;
+    if row.ceilings().is_none() {
+        return Some(format!("measure the ceilings: `orchestrate peaks measure --device {device}`"));
+    }
+    let Some(breakdown) = breakdown else {
+        return Some(format!("profile it by operator: `orchestrate run {matrix} --profile ops`"));
+    };
+    if !breakdown.is_representative() {
+        return Some(by_counters(row, matrix, "profile a larger batch, whose operators take longer"));
+    }
+    let open = breakdown.operators.iter().find(|it| it.limit == Limit::Open);
+    Some(match open {
+        Some(open) => for_operator(open, row, matrix),
+        None => by_counters(row, matrix, "report more operators: those that `rest_s` sums up decide it"),
+    })
+}
+
+/// What would show the limit of `operator`, of all open ones the slowest.
+fn for_operator(operator: &PlacedOperator<'_>, row: &Row<'_>, matrix: &str) -> String {
+    let PlacedOperator { sample, rates, .. } = operator;
+    let name = &sample.name;
+    if rates.flops.is_none() || rates.bytes.is_none() {
+        let remedy = format!("report `flops` and `bytes` of the operator `{name}`, whose work is unknown");
+        return by_counters(row, matrix, &remedy);
+    }
+    if rates.flops.is_some_and(|flops| flops > 0.0) && rates.of_compute.is_none() {
+        return format!(
+            "measure the ceilings at its precision: `orchestrate peaks measure --device {}`",
+            row.config.device
+        );
+    }
+    by_counters(row, matrix, &format!("run a larger batch: the data of `{name}` then exceed the caches"))
+}
+
+/// Counted bytes where the device can count them and has not yet, else `otherwise`.
+fn by_counters(row: &Row<'_>, matrix: &str, otherwise: &str) -> String {
+    let is_counted = row.counted.ncu.as_ref().is_some_and(|ncu| ncu.dram_bytes_per_sample().is_some());
+    match row.config.device {
+        Device::Cuda(_) if !is_counted => {
+            format!("count its bytes: `orchestrate run {matrix} --profile ncu`")
+        }
+        Device::Cuda(_) | Device::Cpu | Device::Mps => otherwise.to_owned(),
+    }
+}

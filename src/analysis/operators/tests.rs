@@ -1,0 +1,131 @@
+//! Breakdowns of invented profiles.
+
+use super::*;
+use crate::analysis::bound::Bound;
+use crate::analysis::fixture::{StudyBuilder, key, measured_peaks, operator, profile, study_with_operators};
+use crate::analysis::{Study, analyse};
+use crate::protocol::{OperatorClass, OperatorProfile};
+
+/// What `check` says of the only breakdown of `study`.
+fn with<T>(study: &Study, check: impl Fn(&Breakdown<'_>) -> T) -> T {
+    let analysis = analyse(study);
+    check(analysis.breakdowns[0].as_ref().expect("the row has a profile"))
+}
+
+fn of(profile: OperatorProfile) -> Study {
+    let builder = StudyBuilder::new().peaks(measured_peaks(250e9, 20e9));
+    builder.operators(&key("cpu", "resnet18", 16, 1), 10.0, profile).build()
+}
+
+fn near(one: f64, other: f64) -> bool {
+    (one - other).abs() < 1e-6
+}
+
+#[test]
+fn an_iteration_divides_into_parts_and_limits_that_add_up() {
+    with(&study_with_operators(), |found| {
+        assert!(near(found.iteration_s, 1.6) && near(found.timed_s.unwrap(), 1.6));
+        for (part, share) in
+            [(Part::Products, 0.7), (Part::Elementwise, 0.2), (Part::Idle, 0.1), (Part::Copies, 0.0)]
+        {
+            assert!(near(found.share(part), share), "{part}: {}", found.share(part));
+        }
+        assert!(near(found.parts.iter().map(|(_, share)| share).sum(), 1.0));
+        let TimeByLimit { compute, memory, latency, kernel, data, host, open } = found.limits;
+        assert!(near(compute, 0.7) && near(memory, 0.2) && near(host, 0.1), "{:?}", found.limits);
+        assert!(latency + kernel + data + open < 1e-9);
+    });
+}
+
+#[test]
+fn the_sentence_has_shares_roofs_and_what_is_to_be_gained() {
+    let text = with(&study_with_operators(), |found| found.text());
+    assert_eq!(
+        text,
+        "70 % of the time in convolutions at 80 % of the compute roof, 20 % in normalisation at 80 % of the \
+         bandwidth, 10 % outside operators; at most 1.2 × is left in convolutions, 1.4 × if everything else were free"
+    );
+}
+
+/// A stream whose bytes may have come from a cache, and an operator without known work, say nothing.
+#[test]
+fn an_operator_is_limited_only_by_what_follows_from_its_work() {
+    let cases = [
+        ("gemm", OperatorClass::Product, 0.8 * 250.0, 0.001, Limit::Compute),
+        ("slow gemm", OperatorClass::Product, 0.4 * 250.0, 0.001, Limit::Kernel),
+        ("tiny", OperatorClass::Product, 0.01 * 250.0, 0.001, Limit::Latency),
+        ("stream", OperatorClass::Elementwise, 0.0, 0.7 * 20.0, Limit::Memory),
+        ("cached stream", OperatorClass::Elementwise, 0.0, 2.5, Limit::Latency),
+        ("fast cached stream", OperatorClass::Elementwise, 0.0, 2.9, Limit::Latency),
+        ("loader", OperatorClass::Data, 0.0, 0.0, Limit::Data),
+    ];
+    for (name, class, gflop_per_s, gb_per_s, expected) in cases {
+        let seconds = 1.0;
+        let sample = operator(name, class, seconds, gflop_per_s * seconds, gb_per_s * seconds);
+        let limit = with(&of(profile(3.2, vec![sample])), |found| found.operators[0].limit);
+        assert_eq!(limit, expected, "{name}");
+    }
+    let unknown = OperatorSampleOf::without_work("mystery");
+    assert_eq!(with(&of(profile(3.2, vec![unknown])), |found| found.operators[0].limit), Limit::Open);
+}
+
+/// Helpers for operators that lack something.
+struct OperatorSampleOf;
+
+impl OperatorSampleOf {
+    fn without_work(name: &str) -> crate::protocol::OperatorSample {
+        let mut sample = operator(name, OperatorClass::Other, 1.0, 1.0, 1.0);
+        (sample.flops, sample.bytes) = (None, None);
+        sample
+    }
+}
+
+/// On an accelerator, the seconds of kernels count, and an idle device is the host's fault or that of its launches.
+#[test]
+fn an_idle_accelerator_is_limited_by_the_host_or_by_launches() {
+    let on_device = |host_s: f64| {
+        let mut sample = operator("conv", OperatorClass::Convolution, host_s, 0.8 * 250.0 * 0.32, 0.001);
+        sample.device_s = Some(0.32);
+        of(OperatorProfile { device_busy_s: Some(0.32), ..profile(3.2, vec![sample]) })
+    };
+    with(&on_device(0.1), |found| {
+        assert!(near(found.share(Part::Products), 0.1) && near(found.share(Part::Idle), 0.9));
+        assert!(near(found.limits.host, 0.9) && near(found.limits.latency, 0.0));
+    });
+    with(&on_device(2.5), |found| assert!(near(found.limits.latency, 0.9)));
+}
+
+#[test]
+fn kernels_that_overlap_take_no_more_than_the_device_was_busy() {
+    let kernel = |name| {
+        let mut sample = operator(name, OperatorClass::Product, 0.1, 1.0, 1.0);
+        sample.device_s = Some(2.0);
+        sample
+    };
+    let study =
+        of(OperatorProfile { device_busy_s: Some(2.4), ..profile(3.2, vec![kernel("a"), kernel("b")]) });
+    with(&study, |found| {
+        assert!(near(found.share(Part::Products), 0.75) && near(found.share(Part::Idle), 0.25));
+        assert!(near(found.operators[0].rates.time_share, 0.375));
+    });
+}
+
+#[test]
+fn seconds_that_are_not_listed_are_those_of_other_operators() {
+    let sample = operator("conv", OperatorClass::Convolution, 1.6, 100.0, 0.1);
+    let study = of(OperatorProfile { rest_s: 0.8, ..profile(3.2, vec![sample]) });
+    with(&study, |found| {
+        assert!(near(found.share(Part::Other), 0.25) && near(found.limits.open, 0.25));
+    });
+}
+
+#[test]
+fn a_profile_that_slowed_the_iterations_decides_nothing() {
+    let conv = operator("conv", OperatorClass::Convolution, 6.0, 0.8 * 250.0 * 6.0, 0.1);
+    let study = of(profile(6.4, vec![conv]));
+    with(&study, |found| assert!(near(found.slowdown().unwrap(), 2.0) && !found.is_representative()));
+    let analysis = analyse(&study);
+    assert_eq!(analysis.classes[0].bound, Bound::Unknown);
+    let why = analysis.classes[0].why().text;
+    assert!(why.contains("its profiled iterations took 2.0 × as long as the timed ones"), "{why}");
+}
