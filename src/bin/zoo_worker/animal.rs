@@ -1,0 +1,67 @@
+//! The animals: how each divides its time, and the class that follows.
+
+use orchestrate::protocol::OperatorClass;
+
+/// A worker that divides its time in a known way.
+#[derive(Debug)]
+pub(crate) struct Animal {
+    pub(crate) name: &'static str,
+    /// The class of its row, as the column `bound` has it.
+    pub(crate) class: &'static str,
+    /// Kinds of work, each with its share of the time. It sleeps for what is left.
+    pub(crate) parts: &'static [(Part, f64)],
+}
+
+/// A kind of work.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Part {
+    /// Products of matrices that stay in the nearest cache: at the compute roof.
+    Product,
+    /// The same products, each followed by as long a time in which nothing is multiplied: at neither roof.
+    Wasteful,
+    /// a = b + s c beyond all caches: at the memory roof.
+    Triad,
+    /// A few additions, each handed to another thread: the launch takes the time.
+    Tiny,
+    /// Waiting for data.
+    Data,
+}
+
+impl Part {
+    /// The name of its operator.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Part::Product => "product in cache",
+            Part::Wasteful => "product that wastes half of its time",
+            Part::Triad => "triad in memory",
+            Part::Tiny => "tiny addition",
+            Part::Data => "wait for data",
+        }
+    }
+
+    /// The class of its operator.
+    pub(crate) fn class(self) -> OperatorClass {
+        match self {
+            Part::Product | Part::Wasteful => OperatorClass::Product,
+            Part::Triad | Part::Tiny => OperatorClass::Elementwise,
+            Part::Data => OperatorClass::Data,
+        }
+    }
+}
+
+const fn animal(name: &'static str, class: &'static str, parts: &'static [(Part, f64)]) -> Animal {
+    Animal { name, class, parts }
+}
+
+/// All animals. A limit is that of a row if it takes at least 60 % of the time.
+pub(crate) const ANIMALS: &[Animal] = &[
+    animal("gemm", "compute-bound", &[(Part::Product, 1.0)]),
+    animal("triad", "memory-bound", &[(Part::Triad, 1.0)]),
+    animal("sleep", "host-bound", &[(Part::Product, 0.1)]),
+    animal("tiny", "latency-bound", &[(Part::Tiny, 1.0)]),
+    animal("loader", "host-bound", &[(Part::Data, 0.8), (Part::Product, 0.2)]),
+    animal("wasteful", "kernel-bound", &[(Part::Wasteful, 1.0)]),
+    animal("half", "mixed", &[(Part::Product, 0.5), (Part::Triad, 0.5)]),
+    animal("mostly-gemm", "compute-bound", &[(Part::Product, 0.8), (Part::Triad, 0.2)]),
+    animal("mostly-triad", "memory-bound", &[(Part::Product, 0.2), (Part::Triad, 0.8)]),
+];

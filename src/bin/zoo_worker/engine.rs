@@ -1,0 +1,69 @@
+//! What an animal asks of the machine that it is on, real or simulated.
+
+use std::collections::BTreeMap;
+use std::ops::AddAssign;
+
+use crate::animal::Part;
+
+/// Something that spends time on work.
+pub(crate) trait Engine {
+    /// Does the work of `part` for about so many seconds.
+    fn spend(&mut self, part: Part, seconds: f64) -> Spent;
+
+    /// Does nothing for so many seconds.
+    fn idle(&mut self, seconds: f64);
+
+    /// Seconds of an iteration, about.
+    fn iteration_s(&self) -> f64;
+
+    /// Seconds since some moment.
+    fn now_s(&self) -> f64;
+
+    /// The processor's name.
+    fn device_name(&self) -> String;
+
+    /// Threads that compute.
+    fn threads(&self) -> usize;
+}
+
+/// What was spent on a kind of work.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) struct Spent {
+    pub(crate) calls: u64,
+    pub(crate) seconds: f64,
+    pub(crate) flops: f64,
+    /// Compulsory bytes.
+    pub(crate) bytes: f64,
+}
+
+impl AddAssign for Spent {
+    fn add_assign(&mut self, more: Spent) {
+        self.calls += more.calls;
+        self.seconds += more.seconds;
+        self.flops += more.flops;
+        self.bytes += more.bytes;
+    }
+}
+
+/// Consecutive iterations, and what was spent on each kind of work in them.
+#[derive(Clone, Debug)]
+pub(crate) struct Stretch {
+    pub(crate) iterations: u32,
+    pub(crate) elapsed_s: f64,
+    pub(crate) spent: BTreeMap<Part, Spent>,
+}
+
+impl Stretch {
+    pub(crate) fn new(iterations: u32) -> Self {
+        Stretch { iterations, elapsed_s: 0.0, spent: BTreeMap::new() }
+    }
+
+    pub(crate) fn add(&mut self, part: Part, spent: Spent) {
+        *self.spent.entry(part).or_default() += spent;
+    }
+
+    /// FLOPs of all parts.
+    pub(crate) fn flops(&self) -> f64 {
+        self.spent.values().map(|spent| spent.flops).sum()
+    }
+}

@@ -1,0 +1,198 @@
+//! Work that is really done, on all processors that the process may use.
+
+use std::fs;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use orchestrate::processor::processor_name;
+
+use crate::animal::{Animal, Part};
+use crate::engine::{Engine, Spent};
+use crate::kernels::{self, Blocks};
+use crate::team;
+
+/// Seconds of an iteration, about.
+const ITERATION_S: f64 = 0.5;
+
+/// Seconds of one call of a product, about.
+const PRODUCT_S: f64 = 0.005;
+
+/// A triad is this many times as large as all caches.
+const BEYOND_CACHES: u64 = 3;
+
+/// The capacity of the caches if the system does not report it.
+const UNKNOWN_CACHES: u64 = 256 << 20;
+
+/// Elements of a tiny addition.
+const TINY: usize = 64;
+
+/// The processors of this machine.
+pub(crate) struct Real {
+    began: Instant,
+    blocks: Vec<Blocks>,
+    /// Rounds of a product that take about [`PRODUCT_S`].
+    rounds: u64,
+    streams: Vec<Stream>,
+    device: Option<Launcher>,
+}
+
+/// The part of the three arrays that a thread works on.
+struct Stream {
+    a: Vec<f32>,
+    b: Vec<f32>,
+    c: Vec<f32>,
+}
+
+impl Real {
+    /// A machine with the arrays that `animal` needs.
+    pub(crate) fn new(animal: &Animal) -> Self {
+        let needs = |part: Part| animal.parts.iter().any(|(it, _)| *it == part);
+        let threads = team::size();
+        let streams = if needs(Part::Triad) { streams(threads) } else { Vec::new() };
+        let device = needs(Part::Tiny).then(Launcher::start);
+        let blocks = (0..threads).map(|_| Blocks::new()).collect();
+        let mut real = Real { began: Instant::now(), blocks, rounds: 1_000, streams, device };
+        real.calibrate();
+        real
+    }
+
+    /// Chooses the rounds of a product by their time, after a first call that warms up.
+    fn calibrate(&mut self) {
+        self.multiply();
+        let spent = self.multiply();
+        self.rounds = ((self.rounds as f64 * PRODUCT_S / spent.seconds).ceil() as u64).max(1);
+    }
+
+    fn multiply(&mut self) -> Spent {
+        let (rounds, began) = (self.rounds, Instant::now());
+        team::run(&mut self.blocks, |blocks| kernels::multiply(blocks, rounds));
+        Spent {
+            calls: 1,
+            seconds: began.elapsed().as_secs_f64(),
+            flops: self.blocks.len() as f64 * rounds as f64 * kernels::FLOPS_OF_A_ROUND,
+            bytes: self.blocks.len() as f64 * Blocks::BYTES,
+        }
+    }
+
+    /// The time after the product is part of the same operator.
+    fn multiply_and_waste(&mut self) -> Spent {
+        let began = Instant::now();
+        let spent = self.multiply();
+        while began.elapsed().as_secs_f64() < 2.0 * spent.seconds {
+            std::hint::spin_loop();
+        }
+        Spent { seconds: began.elapsed().as_secs_f64(), ..spent }
+    }
+
+    fn stream(&mut self) -> Spent {
+        let began = Instant::now();
+        team::run(&mut self.streams, |it| kernels::triad(&mut it.a, &it.b, &it.c));
+        let elements: usize = self.streams.iter().map(|it| it.a.len()).sum();
+        let bytes = (3 * size_of::<f32>() * elements) as f64;
+        Spent { calls: 1, seconds: began.elapsed().as_secs_f64(), flops: 0.0, bytes }
+    }
+
+    fn launch(&mut self) -> Spent {
+        let began = Instant::now();
+        if let Some(device) = &self.device {
+            device.add();
+        }
+        let bytes = (3 * size_of::<f32>() * TINY) as f64;
+        Spent { calls: 1, seconds: began.elapsed().as_secs_f64(), flops: 0.0, bytes }
+    }
+
+    fn call(&mut self, part: Part, left_s: f64) -> Spent {
+        match part {
+            Part::Product => self.multiply(),
+            Part::Wasteful => self.multiply_and_waste(),
+            Part::Triad => self.stream(),
+            Part::Tiny => self.launch(),
+            Part::Data => {
+                self.idle(left_s);
+                Spent { calls: 1, seconds: left_s, flops: 0.0, bytes: 0.0 }
+            }
+        }
+    }
+}
+
+impl Engine for Real {
+    fn spend(&mut self, part: Part, seconds: f64) -> Spent {
+        let (mut spent, mut last) = (Spent::default(), 0.0);
+        // Half a call too much is as far off as half a call too little.
+        while spent.calls == 0 || spent.seconds + last / 2.0 < seconds {
+            let call = self.call(part, seconds - spent.seconds);
+            last = call.seconds;
+            spent += call;
+        }
+        spent
+    }
+
+    fn iteration_s(&self) -> f64 {
+        ITERATION_S
+    }
+
+    fn idle(&mut self, seconds: f64) {
+        thread::sleep(Duration::from_secs_f64(seconds));
+    }
+
+    fn now_s(&self) -> f64 {
+        self.began.elapsed().as_secs_f64()
+    }
+
+    fn device_name(&self) -> String {
+        let cpu_info = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+        processor_name(&cpu_info).unwrap_or_else(|| "unknown processor".to_owned())
+    }
+
+    fn threads(&self) -> usize {
+        self.blocks.len()
+    }
+}
+
+fn streams(threads: usize) -> Vec<Stream> {
+    let bytes = BEYOND_CACHES * caches().unwrap_or(UNKNOWN_CACHES);
+    let elements = bytes as usize / (3 * size_of::<f32>() * threads);
+    let stream = || Stream { a: vec![0.0; elements], b: vec![1.0; elements], c: vec![2.0; elements] };
+    let mut streams: Vec<Stream> = (0..threads).map(|_| stream()).collect();
+    // Zeros have no pages before they are written to.
+    team::run(&mut streams, |it| it.a.fill(1.0));
+    streams
+}
+
+/// The bytes of all caches of the first processor together, as Linux reports them.
+fn caches() -> Option<u64> {
+    let folder = "/sys/devices/system/cpu/cpu0/cache";
+    let sizes = (0..8).filter_map(|index| fs::read_to_string(format!("{folder}/index{index}/size")).ok());
+    let kibibytes = sizes.filter_map(|text| text.trim().strip_suffix('K')?.parse::<u64>().ok());
+    Some(1024 * kibibytes.sum::<u64>()).filter(|bytes| *bytes > 0)
+}
+
+/// A thread that adds short vectors when it is asked, as an accelerator does that is launched for each of them.
+struct Launcher {
+    requests: Sender<()>,
+    replies: Receiver<f32>,
+}
+
+impl Launcher {
+    fn start() -> Self {
+        let (requests, requested) = channel::<()>();
+        let (done, replies) = channel();
+        thread::spawn(move || {
+            let (mut sum, one) = ([0.0_f32; TINY], [1.0_f32; TINY]);
+            while requested.recv().is_ok() {
+                sum.iter_mut().zip(one).for_each(|(sum, one)| *sum += one);
+                if done.send(sum[0]).is_err() {
+                    return;
+                }
+            }
+        });
+        Launcher { requests, replies }
+    }
+
+    /// Adds once, and waits for the end. The thread lives as long as this does.
+    fn add(&self) {
+        let answered = self.requests.send(()).is_ok() && self.replies.recv().is_ok();
+        assert!(answered, "the thread ends when its sender is dropped");
+    }
+}
