@@ -10,9 +10,10 @@ use orchestrate::protocol::Operands;
 
 use super::kernel::{Factors, Kernel, Sums};
 
-/// A kernel on vectors. `$step` is the multiply-add of sum `\n` and factor `\f`.
+/// A kernel on vectors. `$instruction` multiplies factors of the form `$lanes`, and adds to the sum `\n`. The loops are
+/// not nested, because the outer one would remove the mark that ends the name `\n`.
 macro_rules! on_vectors {
-    ($name:ident, $feature:literal, $step:literal) => {
+    ($name:ident, $feature:literal, $instruction:literal, $lanes:literal) => {
         #[target_feature(enable = $feature)]
         unsafe fn $name(passes: u64, factors: &Factors, sums: &mut Sums) {
             // SAFETY: the processor has the instructions. They read the first vector of each block of the factors, read
@@ -27,10 +28,11 @@ macro_rules! on_vectors {
                     "ldr q\\n, [{sums}, #16*\\n]",
                     ".endr",
                     "2:",
-                    ".irp f, v30, v31",
                     ".irp n, 0,1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18,19,20,21,22,23",
-                    $step,
+                    concat!($instruction, " v\\n\\().4s, v29.", $lanes, ", v30.", $lanes),
                     ".endr",
+                    ".irp n, 0,1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18,19,20,21,22,23",
+                    concat!($instruction, " v\\n\\().4s, v29.", $lanes, ", v31.", $lanes),
                     ".endr",
                     "subs {passes}, {passes}, #1",
                     "b.ne 2b",
@@ -52,9 +54,9 @@ macro_rules! on_vectors {
     };
 }
 
-on_vectors!(neon, "neon", "fmla v\\n\\().4s, v29.4s, \\f\\().4s");
-on_vectors!(bfdot, "neon,bf16", "bfdot v\\n\\().4s, v29.8h, \\f\\().8h");
-on_vectors!(bfmmla, "neon,bf16", "bfmmla v\\n\\().4s, v29.8h, \\f\\().8h");
+on_vectors!(neon, "neon", "fmla", "4s");
+on_vectors!(bfdot, "neon,bf16", "bfdot", "8h");
+on_vectors!(bfmmla, "neon,bf16", "bfmmla", "8h");
 
 /// The kernels that this processor can run.
 pub(super) fn kernels() -> Vec<Kernel> {
