@@ -255,6 +255,8 @@ class Example(unittest.TestCase):
         self.assertEqual(project.call("report", "pytorch")[0], 0)
         with open(project.path / "report" / "pytorch" / "metrics.csv", newline="") as file:
             rows = list(csv.DictReader(file))
+        # The shipped worker is profiled by operator too, which is a job of its own.
+        rows = [row for row in rows if row["kind"] == "timing"]
         self.assertEqual(len(rows), 3)
         with open(project.path / "report" / "pytorch" / "summary.csv", newline="") as file:
             summary = list(csv.DictReader(file))
@@ -262,7 +264,8 @@ class Example(unittest.TestCase):
         self.assertEqual(len(summary), 3)
         self.assertEqual(len({row["training_gflop_per_sample"] for row in rows}), 1)
         self.assertNotIn("NA", {row["training_gflop_per_sample"] for row in rows})
-        told = [record["measurement"]["effective"].get("compile") for record in project.records()]
+        told = [record["measurement"]["effective"].get("compile") for record in project.records()
+                if record["key"]["kind"] == "timing"]
         self.assertEqual(sorted(map(str, told)), ["False", "None", "True"])
 
 
