@@ -178,7 +178,7 @@ fn by_instructions(measured: &MeasuredPeaks, precision: Precision) -> Option<Har
 
 fn by_units(measured: &MeasuredPeaks, precision: Precision) -> Option<Hardware<'_>> {
     let GpuUnits { multiprocessors, capability } = measured.units?;
-    let each = flops_per_cycle(capability, precision)?;
+    let each = flops_per_cycle(&measured.device_name, capability, precision)?;
     let mhz = measured.clocks?.most_mhz.filter(|mhz| mhz.is_finite() && *mhz > 0.0)?;
     let flops_per_s = f64::from(multiprocessors) * each as f64 * mhz * 1e6;
     let kind = CeilingKind::Theoretical(Some(format!("{multiprocessors} SM × {each} FLOP per cycle")));

@@ -32,8 +32,8 @@ mod timing;
 
 use orchestrate::job::{Device, Precision};
 use orchestrate::protocol::{
-    CacheFact, ConvolutionSample, GemmSample, GpuUnits, LeftOut, MEASUREMENT_SCHEMA, MeasuredPeaks, Operands,
-    StreamSample,
+    CacheFact, ConvolutionSample, GemmSample, GpuUnits, InstructionSample, LeftOut, MEASUREMENT_SCHEMA,
+    MeasuredPeaks, Operands, StreamSample,
 };
 
 use super::arguments::Peaks;
@@ -57,7 +57,7 @@ struct Effort {
     emulated_s: f64,
     /// For the convolutions of each kind of operands.
     convolution_s: f64,
-    /// For each instruction set.
+    /// For each instruction set: half of it before the products, half after them.
     instruction_s: f64,
     /// For each stream through the memory.
     stream_s: f64,
@@ -104,13 +104,18 @@ fn measure(device: &OpenDevice, quick: bool) -> Result<MeasuredPeaks, WorkerErro
     let threads = settings::threads();
     let memory = Memory::probe(device);
     let mut watch = Watch::of(device, threads);
-    let mut notes = Vec::new();
+    let without_fp16 = "fp16 is not measured: on a CPU, no precision of a job computes in it";
+    let mut notes = Vec::from_iter(on_processor.then(|| without_fp16.to_owned()));
     let crew = on_processor.then(|| Crew::of(threads));
-    let instructions = crew.as_ref().map(|crew| instructions::measure(crew, effort.instruction_s));
+    // The machine may be disturbed or throttled in one of the two.
+    let mut instructions: Vec<InstructionSample> = Vec::new();
+    let mut time_instructions = || {
+        let again = crew.as_ref().map(|crew| instructions::measure(crew, effort.instruction_s / 2.0));
+        instructions::add(&mut instructions, again.unwrap_or_default());
+    };
+    time_instructions();
     let products = all_products(device, memory.free, effort, &mut watch)?;
-    if on_processor {
-        notes.push("fp16 is not measured: on a CPU, no precision of a job computes in it".to_owned());
-    }
+    time_instructions();
     let arrays = Arrays::fitting(memory);
     notes.extend(arrays.shortfall(memory.cache));
     let caches = caches_of(device);
@@ -127,7 +132,7 @@ fn measure(device: &OpenDevice, quick: bool) -> Result<MeasuredPeaks, WorkerErro
         threads: on_processor.then_some(threads),
         quick,
         clocks: watch.clocks(),
-        instructions: instructions.unwrap_or_default(),
+        instructions,
         units: units_of(device),
         gemm: products.samples,
         convolutions: products.convolutions,

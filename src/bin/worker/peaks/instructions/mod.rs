@@ -31,6 +31,20 @@ pub(super) fn measure(crew: &Crew, budget_s: f64) -> Vec<InstructionSample> {
     kernels().iter().map(|kernel| sample(crew, kernel, budget_s)).collect()
 }
 
+/// Adds what [`measure`] found another time.
+pub(super) fn add(samples: &mut Vec<InstructionSample>, again: Vec<InstructionSample>) {
+    for new in again {
+        let is_same = |it: &&mut InstructionSample| (it.operands, &it.isa) == (new.operands, &new.isa);
+        match samples.iter_mut().find(is_same) {
+            Some(sample) => {
+                sample.passes = sample.passes.max(new.passes);
+                sample.flops_per_s.extend(new.flops_per_s);
+            }
+            None => samples.push(new),
+        }
+    }
+}
+
 fn sample(crew: &Crew, kernel: &Kernel, budget_s: f64) -> InstructionSample {
     let factors = Factors::random(kernel.operands);
     let timings = crew.time(budget_s, &|_, passes| repeat(kernel, passes, &factors));
@@ -86,6 +100,19 @@ mod tests {
             // SAFETY: the processor has the instructions.
             unsafe { (kernel.run)(100_000, &factors, &mut sums) };
             assert!(sums.are_normal(), "{}", kernel.isa);
+        }
+    }
+
+    #[test]
+    fn rates_of_two_times_stand_in_one_sample() {
+        let mut samples = Vec::new();
+        let crew = Crew::of(1);
+        add(&mut samples, measure(&crew, 0.0));
+        let before: Vec<usize> = samples.iter().map(|sample| sample.flops_per_s.len()).collect();
+        add(&mut samples, measure(&crew, 0.0));
+        assert_eq!(samples.len(), kernels().len());
+        for (sample, before) in samples.iter().zip(before) {
+            assert!(sample.flops_per_s.len() > before, "{}", sample.isa);
         }
     }
 
