@@ -13,6 +13,7 @@
 #include <torch/csrc/profiler/orchestration/observer.h>
 #include <torch/csrc/profiler/stubs/base.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <cstdio>
@@ -140,6 +141,22 @@ std::vector<int64_t> lists(const std::vector<impl::op_input_t>& inputs) {
   return all;
 }
 
+// The values of the inputs that are no tensors, in the order of all inputs; the others are none. Lists of numbers
+// stand among the concrete inputs, single numbers among the inputs alone.
+std::vector<c10::IValue> arguments(const Operator& op) {
+  const size_t count = std::max(op.inputs_.size(), op.concrete_inputs_.size());
+  const auto value = [](const std::vector<impl::op_input_t>& inputs, size_t index) {
+    const auto* found = index < inputs.size() ? std::get_if<c10::IValue>(&inputs[index]) : nullptr;
+    return found == nullptr ? c10::IValue() : *found;
+  };
+  std::vector<c10::IValue> all;
+  for (size_t index = 0; index < count; ++index) {
+    const c10::IValue concrete = value(op.concrete_inputs_, index);
+    all.push_back(concrete.isNone() ? value(op.inputs_, index) : concrete);
+  }
+  return all;
+}
+
 void write_inputs(std::string& out, const Operator& op) {
   out += ",\"shapes\":";
   write_list(out, op.inputs_, [&](const impl::op_input_t& input) {
@@ -152,10 +169,7 @@ void write_inputs(std::string& out, const Operator& op) {
     metadata == nullptr ? void(out += "null") : write_text(out, type_name(metadata->dtype_));
   });
   out += ",\"arguments\":";
-  write_list(out, op.concrete_inputs_, [&](const impl::op_input_t& input) {
-    const auto* value = std::get_if<c10::IValue>(&input);
-    value == nullptr ? void(out += "null") : write_value(out, *value);
-  });
+  write_list(out, arguments(op), [&](const c10::IValue& value) { write_value(out, value); });
   out += ",\"lists\":";
   write_sizes(out, lists(op.inputs_));
 }
