@@ -144,7 +144,7 @@ impl Plot {
                 let from = (self.x.place((value / slope).max(self.x.low)), at);
                 svg.line(from, (self.area.right, at), Stroke { colour: GREY, width: 1.2, dashes: "6 3" });
                 let text = format!("{} best {name} {}", roof.precision, significant(value, 3));
-                self.flat_label(svg, at, GREY, &text);
+                self.near_label(svg, at, GREY, &text);
             }
         }
     }
@@ -175,6 +175,20 @@ impl Plot {
                 return svg.text((right, at), SMALL, Anchor::End, ink, text);
             }
             at -= 2.0;
+        }
+    }
+
+    /// Writes the label of a dashed line right above or right below it, at the right or further left, so that it is
+    /// not taken for that of another line. If all places are taken, it is left out, because the page has the number.
+    fn near_label(&mut self, svg: &mut Svg, line: f64, ink: &str, text: &str) {
+        let width = text_width(text, SMALL);
+        for shift in [0.0, width + 12.0, 2.0 * (width + 12.0)] {
+            for at in [line - 4.0, line + SMALL + 1.0] {
+                let place = (self.area.right - 6.0 - shift, at);
+                if self.labels.take_text(place, SMALL, Anchor::End, text) {
+                    return svg.text(place, SMALL, Anchor::End, ink, text);
+                }
+            }
         }
     }
 
