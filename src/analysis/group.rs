@@ -13,7 +13,7 @@ use super::marks::{Mark, clock};
 use super::peaks::{NoPeaks, Peaks, Range, Wanted};
 use super::{Run, Study};
 use crate::job::{ConfigOf, Device, Key, Name, WorkerTemplate, distinction, varying_parameters};
-use crate::protocol::SampleUnit;
+use crate::protocol::{Measurement, SampleUnit};
 use crate::record::Machine;
 use crate::stats::{self, CONFIDENCE, Interval, TooFew};
 use crate::threads;
@@ -117,6 +117,12 @@ impl<'a> Row<'a> {
     pub fn unit(&self) -> SampleUnit {
         let found = self.circumstances.as_ref().map(|found| found.unit.clone());
         found.unwrap_or_else(|| SampleUnit::unsaid(&self.config))
+    }
+
+    /// What the runs measured that count.
+    pub(super) fn measurements(&self) -> impl Iterator<Item = &'a Measurement> {
+        let counting = self.runs.iter().filter(|run| run.counts());
+        counting.filter_map(|run| Some(run.cell.success()?.1))
     }
 
     /// The median of samples per second, if any run counts.

@@ -157,17 +157,26 @@ struct Change {
     data_wait: f64,
     kernel_release: Option<&'static str>,
     reported_flops: Option<f64>,
+    counted_flops: Option<f64>,
+    evaluation_share: Option<f64>,
+}
+
+/// FLOPs per sample of resnet18.
+fn needed() -> f64 {
+    architecture::network("resnet18", 224, 1000).unwrap().training_flops() as f64
 }
 
 impl Change {
     fn drawn(dice: &mut Dice) -> Change {
-        let needed = architecture::network("resnet18", 224, 1000).unwrap().training_flops() as f64;
+        let needed = needed();
         Change {
             threads: dice.among(&[1, 2, 2, 2, 3]),
             unit: dice.among(&[None, None, None, Some("tokens")]),
             data_wait: dice.near(0.1),
             kernel_release: dice.among(&[None, Some("6.1"), Some("6.2")]),
             reported_flops: dice.is(0.2).then(|| needed * dice.near(1.05)),
+            counted_flops: dice.is(0.2).then(|| needed * dice.near(1.01)),
+            evaluation_share: dice.is(0.1).then(|| dice.near(0.05)),
         }
     }
 }
@@ -181,6 +190,11 @@ fn run(builder: StudyBuilder, dice: &mut Dice, key: &Key, rate: f64, change: &Ch
         measured.unit = change.unit.map(|unit| unit.to_owned().try_into().unwrap());
         measured.details.data_wait_s = Some(change.data_wait * measured.elapsed_s);
         measured.details.flops_per_sample = change.reported_flops;
+        measured.details.counted_flops_per_sample = change.counted_flops;
+        measured.details.evaluation_share = change.evaluation_share;
+        if change.counted_flops.is_some_and(|flops| flops > needed()) {
+            measured.details.uncounted_operators = vec!["mine::fused".to_owned()];
+        }
         if dice.is(0.05) {
             measured.details.unreadable_images = Some(3);
         }
@@ -238,8 +252,7 @@ fn telemetry(dice: &mut Dice) -> Telemetry {
 }
 
 fn profiled(builder: StudyBuilder, dice: &mut Dice, config: &Key) -> StudyBuilder {
-    let needed = architecture::network("resnet18", 224, 1000).unwrap().training_flops() as f64;
-    let samples = 10 * u64::from(config.batch);
+    let (needed, samples) = (needed(), 10 * u64::from(config.batch));
     let names = ["fadd", "fmul", "ffma", "hadd", "hmul", "hfma", "dadd", "dmul", "dfma"];
     let name = |name: &str| format!("sm__sass_thread_inst_executed_op_{name}_pred_on.sum");
     let mut metrics: std::collections::BTreeMap<String, u64> =

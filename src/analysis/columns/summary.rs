@@ -194,7 +194,7 @@ fn cost<'a>() -> Vec<Sourced<&'a Row<'a>>> {
             .from(Source::Computed),
         Of::maybe(
             "flops_source",
-            "`described` if orchestrate counts the FLOPs, `reported` if the worker does.",
+            "`described` by orchestrate, `reported` by the worker, or `counted` by the worker's library in an iteration.",
             NO_COST,
             |row| Some(row.cost.as_ref().ok()?.source()),
         )

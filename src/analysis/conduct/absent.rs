@@ -89,7 +89,23 @@ pub(super) fn remarks(key: &Key, measurement: &Measurement) -> Vec<Remark> {
         let what = format!("the worker does not report `{}`", part.about);
         remark(Weight::LeftOut, [part.about, &what, part.change, part.loss])
     };
-    absent.map(of_part).chain(flops(key, measurement)).collect()
+    absent.map(of_part).chain(batch(measurement)).chain(flops(key, measurement)).collect()
+}
+
+/// The remark about a batch that nothing confirms.
+fn batch(measurement: &Measurement) -> Option<Remark> {
+    measurement.details.repeats("batch").then(|| {
+        remark(
+            Weight::LeftOut,
+            [
+                "batch",
+                "`batch` is not confirmed: the worker repeats it from its flags, and nothing that entered the network \
+                 shows it",
+                "loop over `window.over(loader)`, whose tensors are compared with what enters the network",
+                "nobody notices if the worker trains on a part of each batch, and its throughput is too high",
+            ],
+        )
+    })
 }
 
 /// The remark about FLOPs that nobody can count, or that nobody can check.

@@ -1,84 +1,36 @@
 //! The cost of a config: parameters, MACs and FLOPs from the network's description by a named convention, or FLOPs from
 //! the worker's report.
 
-use std::fmt;
+mod convention;
 
 use super::step::step_bytes;
 use super::unconfirmed::listed;
-use crate::architecture::{Macs, NETWORKS, NoNetwork, network};
+use crate::architecture::{NETWORKS, NoNetwork, network};
 use crate::job::{Key, ModelName, Optimizer, ParamValue, Precision};
 use crate::protocol::Measurement;
 
-/// How training FLOPs are counted. Every table that shows them names its convention.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
-pub enum FlopsConvention {
-    /// 2 FLOPs per MAC of the forward pass, the input gradients and the weight gradients, layer by layer.
-    #[default]
-    LayerByLayer,
-    /// As in the first seed report: 2 × the FLOPs of the forward pass.
-    Seed1,
-    /// As in the second seed report: 3 × the MACs of the forward pass.
-    Seed2,
-}
-
-impl FlopsConvention {
-    /// Training FLOPs of one image that takes `macs`, be it in a network or in one of its layers.
-    pub fn training_flops(self, macs: Macs) -> u64 {
-        match self {
-            FlopsConvention::LayerByLayer => macs.training_flops(),
-            FlopsConvention::Seed1 => 2 * 2 * macs.forward,
-            FlopsConvention::Seed2 => 3 * macs.forward,
-        }
-    }
-
-    /// Its name on the command line and in tables.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            FlopsConvention::LayerByLayer => "layer-by-layer",
-            FlopsConvention::Seed1 => "seed1",
-            FlopsConvention::Seed2 => "seed2",
-        }
-    }
-
-    /// Whether it leaves out a part of the work, so that its numbers are only for comparison with the seed reports.
-    pub fn leaves_out_work(self) -> bool {
-        self != FlopsConvention::LayerByLayer
-    }
-}
-
-impl fmt::Display for FlopsConvention {
-    /// A sentence that explains the convention.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            FlopsConvention::LayerByLayer => {
-                "Training FLOPs are 2 × the MACs of the forward pass, the input gradients and the weight gradients, \
-                 counted layer by layer over convolutions, linear layers and attention; the first layer has no input \
-                 gradient, and the optimizer is not counted (convention `layer-by-layer`)."
-            }
-            FlopsConvention::Seed1 => {
-                "Training FLOPs are 2 × the FLOPs of the forward pass, which leaves out a third of the work; for \
-                 comparison with the first seed report alone (convention `seed1`)."
-            }
-            FlopsConvention::Seed2 => {
-                "Training FLOPs are 3 × the MACs of the forward pass, which is half of the work; for comparison with \
-                 the second seed report alone (convention `seed2`)."
-            }
-        })
-    }
-}
+pub use convention::FlopsConvention;
 
 /// The cost of one sample of a config.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Cost {
     /// As orchestrate's description of the network has it.
     Described(Described),
-    /// As the worker reports it. Nothing is known of the layers, so there is no model of the bytes.
-    Reported {
-        /// FLOPs of one sample's training step.
-        training_flops: f64,
-        /// Trainable parameters, if the worker reports them.
-        parameters: Option<u64>,
-    },
+    /// As the worker reports it.
+    Reported(Reported),
+}
+
+/// The cost of one sample as the worker reports it. Nothing is known of the layers, so there is no model of the bytes.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Reported {
+    /// FLOPs of one sample's training step.
+    pub training_flops: f64,
+    /// Trainable parameters, if the worker reports them.
+    pub parameters: Option<u64>,
+    /// Whether the worker's library counted them in an iteration. Else somebody wrote them down.
+    pub is_counted: bool,
+    /// What the library counted, to compare it; `None` if it did not, or if these are `training_flops`.
+    pub counted_flops: Option<f64>,
 }
 
 /// The cost of one image by the network's description.
@@ -105,6 +57,8 @@ pub struct Described {
     /// FLOPs of one image's training step as the worker reports them, to compare them with `training_flops`; `None` if
     /// it does not, or if the study's convention counts something else.
     pub reported_flops: Option<f64>,
+    /// The same as the worker's library counted them in an iteration.
+    pub counted_flops: Option<f64>,
 }
 
 impl Described {
@@ -133,7 +87,7 @@ impl Cost {
     pub fn needed_flops(&self) -> f64 {
         match self {
             Cost::Described(described) => described.needed_flops as f64,
-            Cost::Reported { training_flops, .. } => *training_flops,
+            Cost::Reported(reported) => reported.training_flops,
         }
     }
 
@@ -146,7 +100,7 @@ impl Cost {
     pub fn training_flops(&self) -> f64 {
         match self {
             Cost::Described(described) => described.training_flops as f64,
-            Cost::Reported { training_flops, .. } => *training_flops,
+            Cost::Reported(reported) => reported.training_flops,
         }
     }
 
@@ -154,7 +108,7 @@ impl Cost {
     pub fn parameters(&self) -> Option<u64> {
         match self {
             Cost::Described(described) => Some(described.parameters),
-            Cost::Reported { parameters, .. } => *parameters,
+            Cost::Reported(reported) => reported.parameters,
         }
     }
 
@@ -162,15 +116,24 @@ impl Cost {
     pub fn described(&self) -> Option<&Described> {
         match self {
             Cost::Described(described) => Some(described),
-            Cost::Reported { .. } => None,
+            Cost::Reported(_) => None,
         }
     }
 
-    /// Where the FLOPs come from, in one word: `described` or `reported`.
+    /// What the worker's library counted in an iteration, if other FLOPs are used.
+    pub(super) fn counted_flops(&self) -> Option<f64> {
+        match self {
+            Cost::Described(described) => described.counted_flops,
+            Cost::Reported(reported) => reported.counted_flops,
+        }
+    }
+
+    /// Where the FLOPs come from, in one word: `described`, `reported` or `counted`.
     pub fn source(&self) -> &'static str {
         match self {
             Cost::Described(_) => "described",
-            Cost::Reported { .. } => "reported",
+            Cost::Reported(Reported { is_counted: true, .. }) => "counted",
+            Cost::Reported(_) => "reported",
         }
     }
 }
@@ -247,36 +210,44 @@ const SAME_FLOPS: f64 = 1e-3;
 
 /// The cost of `key`, checked against what its runs measured, if there are any. All of them share their circumstances.
 ///
-/// If orchestrate has a description of what was trained, it counts. Else the worker's own count does, by its
-/// `details.flops_per_sample`.
+/// If orchestrate has a description of what was trained, it counts. Else what the worker declares does, by its
+/// `details.flops_per_sample`, and else what its library counted, by `details.counted_flops_per_sample`.
 ///
 /// # Errors
 /// [`NoCost`]: the FLOPs of another network would be wrong, so there are none.
 pub fn cost(key: &Key, runs: &[&Measurement], convention: FlopsConvention) -> Result<Cost, NoCost> {
-    let reported = reported_flops(key, runs);
-    match described(key, runs, convention) {
+    let declared = agreed(key, runs, |run| run.details.flops_per_sample);
+    let counted = agreed(key, runs, |run| run.details.counted_flops_per_sample);
+    // The other conventions leave out a part of the work, so their numbers cannot be compared.
+    let by_layer = convention == FlopsConvention::LayerByLayer;
+    let compared = |flops: &Result<Option<f64>, NoCost>| flops.as_ref().ok().copied().flatten();
+    let counted_flops = compared(&counted).filter(|_| by_layer);
+    let not_described = match described(key, runs, convention) {
         Ok(network) => {
-            // The other conventions leave out a part of the work, so their numbers cannot be compared.
-            let reported_flops =
-                reported.ok().flatten().filter(|_| convention == FlopsConvention::LayerByLayer);
-            Ok(Cost::Described(Described { reported_flops, ..network }))
+            let reported_flops = compared(&declared).filter(|_| by_layer);
+            return Ok(Cost::Described(Described { reported_flops, counted_flops, ..network }));
         }
-        Err(not_described) => match reported? {
-            None => Err(not_described),
-            Some(_) if convention != FlopsConvention::LayerByLayer => {
-                Err(NoCost::OwnConvention { model: key.model.clone() })
-            }
-            Some(training_flops) => {
-                let parameters = runs.iter().find_map(|run| run.details.parameters);
-                Ok(Cost::Reported { training_flops, parameters })
-            }
-        },
+        Err(error) => error,
+    };
+    let (training_flops, is_counted) = match (declared?, counted) {
+        (Some(flops), _) => (flops, false),
+        (None, counted) => (counted?.ok_or(not_described)?, true),
+    };
+    if !by_layer {
+        return Err(NoCost::OwnConvention { model: key.model.clone() });
     }
+    let parameters = runs.iter().find_map(|run| run.details.parameters);
+    let counted_flops = counted_flops.filter(|_| !is_counted);
+    Ok(Cost::Reported(Reported { training_flops, parameters, is_counted, counted_flops }))
 }
 
-/// The FLOPs of a sample's training step that the runs report; `None` if none does.
-fn reported_flops(key: &Key, runs: &[&Measurement]) -> Result<Option<f64>, NoCost> {
-    let reported = || runs.iter().filter_map(|run| run.details.flops_per_sample);
+/// The FLOPs of a sample's training step that the runs agree on; `None` if none reports `flops`.
+fn agreed(
+    key: &Key,
+    runs: &[&Measurement],
+    flops: impl Fn(&Measurement) -> Option<f64>,
+) -> Result<Option<f64>, NoCost> {
+    let reported = || runs.iter().filter_map(|run| flops(run));
     let Some(first) = reported().next() else { return Ok(None) };
     if let Some(reported) = reported().find(|flops| !(flops.is_finite() && *flops > 0.0)) {
         return Err(NoCost::NotFlops { model: key.model.clone(), reported });
@@ -320,6 +291,7 @@ fn described(key: &Key, runs: &[&Measurement], convention: FlopsConvention) -> R
         optimizer,
         iterations_a_step,
         reported_flops: None,
+        counted_flops: None,
     })
 }
 
@@ -501,7 +473,12 @@ mod tests {
             let (key, [first, second]) = own_worker(model, flops);
             cost(&key, &[&first, &second], convention).map_err(|error| error.to_string())
         };
-        let reported = Cost::Reported { training_flops: 2.5e6, parameters: Some(61_706) };
+        let reported = Cost::Reported(Reported {
+            training_flops: 2.5e6,
+            parameters: Some(61_706),
+            is_counted: false,
+            counted_flops: None,
+        });
         let default = FlopsConvention::default();
         for model in ["lenet", "resnet50"] {
             assert_eq!(of(model, [Some(2.5e6), Some(2.5e6)], default), Ok(reported), "{model}");
@@ -518,6 +495,26 @@ mod tests {
             let error = of("lenet", flops, convention).unwrap_err();
             assert!(error.contains(why), "{flops:?}: {error}");
         }
+    }
+
+    #[test]
+    fn what_is_declared_stands_before_what_the_library_counts() {
+        let (key, runs) = own_worker("lenet", [None, None]);
+        let of = |declared, counted| {
+            let mut run = runs[0].clone();
+            run.details.flops_per_sample = declared;
+            run.details.counted_flops_per_sample = counted;
+            cost(&key, &[&run, &runs[1]], FlopsConvention::default())
+        };
+        let found =
+            |declared, counted| of(declared, counted).map(|cost| (cost.training_flops(), cost.source()));
+        assert_eq!(found(None, Some(3e6)), Ok((3e6, "counted")));
+        assert_eq!(found(Some(2e6), Some(3e6)), Ok((2e6, "reported")));
+        assert_eq!(found(Some(2e6), Some(f64::NAN)), Ok((2e6, "reported")), "it is not needed");
+        let compared = |declared, counted| of(declared, counted).unwrap().counted_flops();
+        assert_eq!((compared(None, Some(3e6)), compared(Some(2e6), Some(3e6))), (None, Some(3e6)));
+        assert!(matches!(of(None, Some(0.0)), Err(NoCost::NotFlops { .. })));
+        assert!(matches!(of(None, None), Err(NoCost::NotDescribed { .. })));
     }
 
     #[test]

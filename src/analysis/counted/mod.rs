@@ -17,11 +17,11 @@ use std::collections::HashMap;
 
 use super::circumstances::Circumstances;
 use super::{Cell, Run};
-use crate::job::{ConfigOf, Key};
+use crate::job::{ConfigOf, Key, Kind};
 use crate::protocol::OperatorProfile;
-use crate::record::Counters;
 use crate::record::ncu::{NcuCounters, NcuTotals};
 use crate::record::perf::PerfCounters;
+use crate::record::{Counters, NotProfiled, Outcome};
 
 /// What profilers counted for the config of a row.
 #[derive(Clone, Debug, Default)]
@@ -32,6 +32,8 @@ pub struct Counted<'a> {
     pub perf: Option<&'a PerfCounters>,
     /// Seconds by operator, from a profile of a few iterations.
     pub ops: Option<&'a OperatorProfile>,
+    /// Why Nsight Compute could count nothing.
+    pub refused: Option<&'a NotProfiled>,
 }
 
 /// What Nsight Compute counted for one config.
@@ -80,8 +82,9 @@ impl<'a> Profiles<'a> {
     /// What they counted for `config`, in these circumstances.
     pub(super) fn counted(&self, config: &Key, circumstances: Option<&Circumstances>) -> Counted<'a> {
         let mut counted = Counted::default();
-        let cells = self.0.get(&ConfigOf::new(config)).into_iter().flatten();
-        for cell in cells.filter(|cell| is_alike(circumstances, cell)) {
+        let cells = || self.0.get(&ConfigOf::new(config)).into_iter().flatten();
+        counted.refused = cells().find_map(|cell| refusal(cell));
+        for cell in cells().filter(|cell| is_alike(circumstances, cell)) {
             let Some((record, measurement)) = cell.success() else { continue };
             match &record.counters {
                 Some(Counters::Ncu(counters)) => {
@@ -101,6 +104,15 @@ impl<'a> Profiles<'a> {
 fn sound<'a>(runs: &[Run<'a>]) -> impl Iterator<Item = &'a Cell> {
     let is_sound = |run: &&Run<'a>| !run.cell.is_timing() && run.left_out_by().next().is_none();
     runs.iter().filter(is_sound).map(|run| run.cell)
+}
+
+/// Why Nsight Compute could count nothing in `cell`.
+fn refusal(cell: &Cell) -> Option<&NotProfiled> {
+    let record = cell.record().filter(|_| cell.job.key().kind == Kind::Ncu)?;
+    match &record.outcome {
+        Outcome::NotProfiled(why) => Some(why),
+        _ => None,
+    }
 }
 
 /// Whether `cell` ran in the circumstances `of_row`, apart from its profiler.
@@ -218,7 +230,7 @@ mod tests {
         let analysis = analyse(&study);
         assert!(analysis.rows[0].counted.ncu.is_none());
         assert!(analysis.rooflines[0].points.iter().all(|point| point.source != BytesSource::Measured));
-        let text = "The counters of cpu_resnet18_fp32_bs16_ncu are not compared with the timing runs";
+        let text = "The profile of cpu_resnet18_fp32_bs16_ncu is not compared with the timing runs";
         assert!(
             analysis.findings.iter().any(|finding| finding.text.contains(text)),
             "{:?}",
@@ -231,7 +243,7 @@ mod tests {
         let study = study(|record| record.observed.host_busy_s = Some(1000.0));
         let analysis = analyse(&study);
         assert!(analysis.rows[0].counted.ncu.is_none());
-        let text = "The counters of cpu_resnet18_fp32_bs16_ncu are left out: contended";
+        let text = "The profile of cpu_resnet18_fp32_bs16_ncu is left out: contended";
         assert!(
             analysis.findings.iter().any(|finding| finding.text.contains(text)),
             "{:?}",
@@ -340,7 +352,7 @@ mod tests {
                 elsewhere(record);
             })
             .build();
-        let text = "The counters of cpu_resnet18_fp32_bs16_ncu are not compared with the timing runs";
+        let text = "The profile of cpu_resnet18_fp32_bs16_ncu is not compared with the timing runs";
         let analysis = analyse(&study);
         assert!(analysis.findings.iter().any(|it| it.text.contains(text)), "{:?}", analysis.findings);
     }

@@ -36,6 +36,7 @@ pub(super) fn comparability(runs: &[Run<'_>], rows: &[Row<'_>]) -> Vec<Finding> 
     found.extend(mixed_settings(rows));
     found.extend(mixed_units(rows));
     found.extend(not_confirmed(rows));
+    found.extend(batch_not_confirmed(rows));
     found.extend(stray_profiles(runs, rows));
     found.extend(disturbed_profiles(runs));
     found.extend(left_out(rows));
@@ -107,7 +108,7 @@ fn stray_profiles(runs: &[Run<'_>], rows: &[Row<'_>]) -> Vec<Finding> {
         let sentence = list_differences(&differences).reworded(|differences| {
             let label = cell.job.label();
             format!(
-                "The counters of {label} are not compared with the timing runs of its config: they differ in \
+                "The profile of {label} is not compared with the timing runs of its config: they differ in \
                  {differences}."
             )
         });
@@ -121,7 +122,7 @@ fn disturbed_profiles(runs: &[Run<'_>]) -> Vec<Finding> {
     let sentence = |run: &Run<'_>| {
         let marks = Sentence::joined(run.left_out_by().map(Mark::sentence), "; ");
         let label = run.cell.job.label();
-        let sentence = marks.reworded(|marks| format!("The counters of {label} are left out: {marks}."));
+        let sentence = marks.reworded(|marks| format!("The profile of {label} is left out: {marks}."));
         finding(FindingKind::DisturbedProfile, sentence)
     };
     runs.iter()
@@ -213,6 +214,20 @@ fn not_confirmed(rows: &[Row<'_>]) -> Vec<Finding> {
         finding(FindingKind::NotConfirmed, Sentence::new(text, [Claim::some(n)]))
     };
     by_names.into_iter().map(sentence).collect()
+}
+
+/// Rows whose workers say how many samples an iteration trains on, and nothing that entered the network shows it.
+fn batch_not_confirmed(rows: &[Row<'_>]) -> Option<Finding> {
+    let n = rows
+        .iter()
+        .filter(|row| row.measurements().any(|measured| measured.details.repeats("batch")))
+        .count();
+    let text = format!(
+        "Not confirmed: the worker repeats `batch`, and nothing that entered the network shows it, so the throughput \
+         would be too high if a part of each batch were left out ({}).",
+        count_text(n, "row")
+    );
+    (n > 0).then(|| finding(FindingKind::NotConfirmed, Sentence::new(text, [Claim::some(n)])))
 }
 
 fn left_out(rows: &[Row<'_>]) -> Vec<Finding> {

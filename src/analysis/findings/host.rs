@@ -30,6 +30,7 @@ pub(super) fn host(runs: &[Run<'_>], rows: &[Row<'_>], thresholds: &Thresholds) 
     found.extend(load_unknown(runs));
     found.extend(waiting_for_data(rows, thresholds));
     found.extend(data_gaps(rows, thresholds));
+    found.extend(evaluations(rows));
     found.extend(unreadable_images(runs));
     found
 }
@@ -120,6 +121,25 @@ fn waiting_for_data(rows: &[Row<'_>], thresholds: &Thresholds) -> Vec<Finding> {
 fn data_gaps(rows: &[Row<'_>], thresholds: &Thresholds) -> Vec<Finding> {
     let gaps = pipeline::gaps(rows);
     gaps.iter().map(|gap| finding(FindingKind::DataGap, gap.sentence(thresholds))).collect()
+}
+
+/// Rows whose windows hold more than training.
+fn evaluations(rows: &[Row<'_>]) -> Vec<Finding> {
+    let told = |row: &Row<'_>| {
+        let shares = row.measurements().map(|measured| measured.details.evaluation_share.unwrap_or(0.0));
+        let shares: Vec<f64> = shares.collect();
+        let share = crate::stats::median(&shares).ok().filter(|share| *share > 0.0)?;
+        let share = Compared::new(100.0 * share, Relation::Above, Limit::understood(0.0), 1);
+        let text = format!(
+            "{} called its network without gradients during {} % of its window, as in evaluation (median of n = {}): \
+             its throughput is that of training and evaluation together.",
+            row.label(),
+            share.number(),
+            shares.len(),
+        );
+        Some(finding(FindingKind::Evaluation, Sentence::new(text, [share])))
+    };
+    rows.iter().filter_map(told).collect()
 }
 
 fn unreadable_images(runs: &[Run<'_>]) -> Option<Finding> {

@@ -56,6 +56,8 @@ pub enum FindingKind {
     DataWait,
     /// Files against synthetic tensors.
     DataGap,
+    /// Networks that were called without gradients within the window.
+    Evaluation,
     /// Images that could not be decoded.
     UnreadableImages,
     /// A block that was slower or faster than others.
@@ -66,6 +68,10 @@ pub enum FindingKind {
     ExecutedFlops,
     /// FLOPs that a worker reports, against those of the network.
     ReportedFlops,
+    /// FLOPs that a worker's library counted, against those that are used.
+    CountedFlops,
+    /// Operators whose FLOPs nobody knows.
+    UncountedOperators,
     /// Rows without FLOP/s.
     MissingCost,
     /// Rows without peaks.
@@ -103,11 +109,14 @@ impl FindingKind {
             | FindingKind::LoadUnknown
             | FindingKind::DataWait
             | FindingKind::DataGap
+            | FindingKind::Evaluation
             | FindingKind::UnreadableImages
             | FindingKind::ShiftedBlock => Topic::Host,
             FindingKind::Bound
             | FindingKind::ExecutedFlops
             | FindingKind::ReportedFlops
+            | FindingKind::CountedFlops
+            | FindingKind::UncountedOperators
             | FindingKind::MissingCost
             | FindingKind::MissingPeaks
             | FindingKind::MissingCeiling
@@ -130,6 +139,7 @@ impl FindingKind {
             | FindingKind::DisturbedProfile
             | FindingKind::LoadUnknown
             | FindingKind::UnreadableImages
+            | FindingKind::UncountedOperators
             | FindingKind::MissingCost
             | FindingKind::MissingPeaks
             | FindingKind::MissingCeiling
@@ -146,10 +156,12 @@ impl FindingKind {
             | FindingKind::MarkedButCounted
             | FindingKind::DataWait
             | FindingKind::DataGap
+            | FindingKind::Evaluation
             | FindingKind::ShiftedBlock
             | FindingKind::Bound
             | FindingKind::ExecutedFlops
             | FindingKind::ReportedFlops
+            | FindingKind::CountedFlops
             | FindingKind::AboveRoof => false,
         }
     }

@@ -6,6 +6,7 @@ mod blocks;
 mod comparability;
 mod exclusion;
 mod finding;
+mod flops;
 mod host;
 mod kind;
 mod noise;

@@ -1,14 +1,14 @@
 //! Findings about peaks and rooflines.
 
 use std::collections::{BTreeMap, HashMap};
-use std::fmt;
 
 use super::finding::{Finding, finding};
+use super::flops::flops;
 use super::kind::FindingKind;
 use crate::analysis::bound::{AT_ROOF, Bound, Class, Evidence, FAR_FROM_ROOF, Obstacle};
 use crate::analysis::claim::{Claim, Compared, Limit, Relation, Sentence};
 use crate::analysis::group::Row;
-use crate::analysis::marks::{Threshold, Thresholds};
+use crate::analysis::marks::Thresholds;
 use crate::analysis::peaks::{Confidence, Origin};
 use crate::analysis::roofline::{BytesSource, Point, Roofline};
 use crate::text::{capitalised, count_text};
@@ -20,8 +20,7 @@ pub(super) fn roof(
     thresholds: &Thresholds,
 ) -> Vec<Finding> {
     let mut found = bounds(rows, rooflines, classes);
-    found.extend(far_from_model(rows, thresholds));
-    found.extend(reported_otherwise(rows, thresholds));
+    found.extend(flops(rows, thresholds));
     found.extend(missing_costs(rows));
     found.extend(missing_peaks(rows));
     found.extend(missing_ceilings(rows));
@@ -83,87 +82,6 @@ fn by_counters(label: &str, class: &Class) -> Sentence {
             100.0 * FAR_FROM_ROOF
         )
     })
-}
-
-/// Configs whose device executed more or fewer operations than the network has.
-fn far_from_model(rows: &[Row<'_>], thresholds: &Thresholds) -> Vec<Finding> {
-    let told = |row: &Row<'_>| {
-        let executed = row.counted.ncu.as_ref()?.flops_per_sample()?;
-        let modelled = row.cost.as_ref().ok()?.needed_flops();
-        let far = Distance::of(Threshold::ExecutedFlops, executed, modelled, thresholds)?;
-        let text = format!(
-            "Per sample of {}, the device executed {} GFLOP and the network has {} ({far}). Algorithms such as \
-             Winograd's need fewer. Padding needs more, and so do undescribed operations.",
-            row.label(),
-            far.one(),
-            far.other(),
-        );
-        Some(finding(FindingKind::ExecutedFlops, Sentence::new(text, far.claims())))
-    };
-    rows.iter().filter_map(told).collect()
-}
-
-/// Configs whose worker counts other FLOPs than the network has.
-fn reported_otherwise(rows: &[Row<'_>], thresholds: &Thresholds) -> Vec<Finding> {
-    let told = |row: &Row<'_>| {
-        let described = row.cost.as_ref().ok()?.described()?;
-        let (reported, counted) = (described.reported_flops?, described.needed_flops as f64);
-        let (_, cause) = described.miscounted()?;
-        let far = Distance::of(Threshold::ReportedFlops, reported, counted, thresholds)?;
-        let text = format!(
-            "Per sample of {}, the worker counts {} GFLOP and orchestrate {} ({far}): {cause}. orchestrate's number is \
-             used.",
-            row.label(),
-            far.one(),
-            far.other(),
-        );
-        Some(finding(FindingKind::ReportedFlops, Sentence::new(text, far.claims())))
-    };
-    rows.iter().filter_map(told).collect()
-}
-
-/// Two counts of FLOPs that are further apart than a threshold allows.
-struct Distance {
-    is_more: bool,
-    /// In GFLOP, against the other count.
-    flops: Compared,
-    /// In percent of the other count, against the threshold.
-    share: Compared,
-}
-
-impl Distance {
-    /// `None` if they are near enough.
-    fn of(threshold: Threshold, one: f64, other: f64, thresholds: &Thresholds) -> Option<Distance> {
-        let (share, limit) = (one / other - 1.0, thresholds.of(threshold));
-        let relation = if share > 0.0 { Relation::Above } else { Relation::Below };
-        // As many decimals as give the larger count four digits.
-        let decimals = (3 - (one.max(other) / 1e9).max(1e-9).log10().floor() as i32).clamp(0, 12) as usize;
-        (share.abs() > limit).then(|| Distance {
-            is_more: share > 0.0,
-            flops: Compared::new(one / 1e9, relation, Limit::printed(other / 1e9, decimals), decimals),
-            share: Compared::passed(threshold, share.abs(), limit, 0),
-        })
-    }
-
-    fn one(&self) -> &str {
-        self.flops.number()
-    }
-
-    fn other(&self) -> String {
-        self.flops.limit()
-    }
-
-    fn claims(self) -> [Compared; 2] {
-        [self.flops, self.share]
-    }
-}
-
-impl fmt::Display for Distance {
-    /// `+98 %; threshold 5 %`
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let sign = if self.is_more { '+' } else { '-' };
-        write!(f, "{sign}{} %; threshold {}", self.share.number(), self.share.limit())
-    }
 }
 
 fn missing_costs(rows: &[Row<'_>]) -> Vec<Finding> {

@@ -213,6 +213,47 @@ fn a_worker_that_counts_otherwise_is_told_what_it_may_have_counted() {
     }
 }
 
+/// What `change` of a run of a network without a description is told about.
+fn told_of(change: impl Fn(&mut crate::protocol::Details)) -> Vec<String> {
+    let study = StudyBuilder::new()
+        .run_with(key("cpu", "lenet", 16, 1), 1.0, |record| {
+            change(&mut record.measurement.as_mut().unwrap().details)
+        })
+        .build();
+    analyse(&study).findings.iter().map(|finding| finding.text.clone()).collect()
+}
+
+#[test]
+fn counted_flops_are_compared_and_lack_what_nobody_can_count() {
+    let counted = |details: &mut crate::protocol::Details| {
+        details.counted_flops_per_sample = Some(2e9);
+        details.uncounted_operators = vec!["mine::attend".into(), "mine::fused".into()];
+    };
+    let told = told_of(counted);
+    let lacking = "The FLOPs of cpu_lenet_fp32_bs16 lack those of 2 operators without a formula (`mine::attend` and `mine::fused`)";
+    assert!(told.iter().any(|text| text.starts_with(lacking)), "{told:?}");
+    let told = told_of(|details| {
+        counted(details);
+        details.flops_per_sample = Some(2.5e9);
+    });
+    let compared =
+        "counted 2.000 GFLOP in an iteration, and the worker's declaration has 2.500 (-20 %; threshold 1 %)";
+    assert!(told.iter().any(|text| text.contains(compared)), "{told:?}");
+    assert!(!told.iter().any(|text| text.contains("lack those of")), "they are not used: {told:?}");
+}
+
+#[test]
+fn evaluation_within_the_window_and_an_unconfirmed_batch_are_told() {
+    let told = told_of(|details| details.evaluation_share = Some(0.0612));
+    let share = "called its network without gradients during 6.1 % of its window";
+    assert!(told.iter().any(|text| text.contains(share)), "{told:?}");
+    let told = told_of(|details| details.repeated = Some(vec!["batch".into()]));
+    let batch = "Not confirmed: the worker repeats `batch`";
+    assert!(told.iter().any(|text| text.starts_with(batch) && text.ends_with("(1 row).")), "{told:?}");
+    let told = told_of(|details| details.repeated = Some(vec!["strict".into()]));
+    assert!(!told.iter().any(|text| text.contains("`batch`")), "{told:?}");
+}
+
 /// Promise 7: sequences and tokens are not the same, whatever else is.
 #[test]
 fn samples_of_different_units_are_neither_pooled_nor_compared() {

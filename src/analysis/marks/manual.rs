@@ -4,12 +4,13 @@ use super::{MarkName, Threshold};
 use crate::threshold::Passed;
 
 /// The thresholds that raise a finding and no mark.
-const OF_FINDINGS: [Threshold; 6] = [
+const OF_FINDINGS: [Threshold; 7] = [
     Threshold::DataWaitShare,
     Threshold::DataGap,
     Threshold::BlockShift,
     Threshold::ExecutedFlops,
     Threshold::ReportedFlops,
+    Threshold::CountedFlops,
     Threshold::ExclusionBias,
 ];
 

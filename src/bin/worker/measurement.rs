@@ -238,6 +238,9 @@ impl Observed {
             parameters: u64::try_from(self.parameters).ok(),
             // orchestrate counts them layer by layer, from the description that this network was built from.
             flops_per_sample: None,
+            counted_flops_per_sample: None,
+            uncounted_operators: Vec::new(),
+            evaluation_share: None,
             peak_device_memory_bytes: self.peak_memory.held,
             peak_device_allocated_bytes: self.peak_memory.taken,
             peak_host_memory_bytes: process::peak_host_memory(),

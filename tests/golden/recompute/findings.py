@@ -118,7 +118,7 @@ def disturbed(study):
     for job in study.jobs:
         texts = [f"{name}: {text}" for name, text in study.marks[job] if name in LEAVES_OUT]
         if texts and not job.is_timing:
-            yield f"The counters of {job.label} are left out: {'; '.join(texts)}."
+            yield f"The profile of {job.label} is left out: {'; '.join(texts)}."
 
 
 def left_out(study):

@@ -352,6 +352,18 @@ fn cases(threshold: Threshold) -> Vec<Case> {
                 finds(reports, thresholds, "the worker counts")
             })
         }
+        Threshold::CountedFlops => {
+            let counts = || {
+                StudyBuilder::new().run_with(key("cpu", "resnet18", 16, 1), 10.0, |record| {
+                    record.measurement.as_mut().unwrap().details.counted_flops_per_sample = Some(1e10);
+                })
+            };
+            let built = counts().build();
+            let described = analyse(&built).rows[0].cost.as_ref().unwrap().training_flops();
+            case("the finding", (1e10 / described - 1.0).abs(), move |thresholds| {
+                finds(counts, thresholds, "counted 10.0")
+            })
+        }
         Threshold::ExclusionBias => {
             // Three rows, each with a run that is left out and about a quarter slower.
             let excluded = || {

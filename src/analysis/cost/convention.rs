@@ -1,0 +1,63 @@
+//! The conventions by which training FLOPs are counted.
+
+use std::fmt;
+
+use crate::architecture::Macs;
+
+/// How training FLOPs are counted. Every table that shows them names its convention.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+pub enum FlopsConvention {
+    /// 2 FLOPs per MAC of the forward pass, the input gradients and the weight gradients, layer by layer.
+    #[default]
+    LayerByLayer,
+    /// As in the first seed report: 2 × the FLOPs of the forward pass.
+    Seed1,
+    /// As in the second seed report: 3 × the MACs of the forward pass.
+    Seed2,
+}
+
+impl FlopsConvention {
+    /// Training FLOPs of one image that takes `macs`, be it in a network or in one of its layers.
+    pub fn training_flops(self, macs: Macs) -> u64 {
+        match self {
+            FlopsConvention::LayerByLayer => macs.training_flops(),
+            FlopsConvention::Seed1 => 2 * 2 * macs.forward,
+            FlopsConvention::Seed2 => 3 * macs.forward,
+        }
+    }
+
+    /// Its name on the command line and in tables.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            FlopsConvention::LayerByLayer => "layer-by-layer",
+            FlopsConvention::Seed1 => "seed1",
+            FlopsConvention::Seed2 => "seed2",
+        }
+    }
+
+    /// Whether it leaves out a part of the work, so that its numbers are only for comparison with the seed reports.
+    pub fn leaves_out_work(self) -> bool {
+        self != FlopsConvention::LayerByLayer
+    }
+}
+
+impl fmt::Display for FlopsConvention {
+    /// A sentence that explains the convention.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            FlopsConvention::LayerByLayer => {
+                "Training FLOPs are 2 × the MACs of the forward pass, the input gradients and the weight gradients, \
+                 counted layer by layer over convolutions, linear layers and attention; the first layer has no input \
+                 gradient, and the optimizer is not counted (convention `layer-by-layer`)."
+            }
+            FlopsConvention::Seed1 => {
+                "Training FLOPs are 2 × the FLOPs of the forward pass, which leaves out a third of the work; for \
+                 comparison with the first seed report alone (convention `seed1`)."
+            }
+            FlopsConvention::Seed2 => {
+                "Training FLOPs are 3 × the MACs of the forward pass, which is half of the work; for comparison with \
+                 the second seed report alone (convention `seed2`)."
+            }
+        })
+    }
+}
