@@ -69,8 +69,8 @@ pub fn analyse(study: &Study) -> Analysis<'_> {
     let Judged { runs, mut rows, varying } = judge(study);
     add_replaced(&mut rows, study);
     let obstacles = bound::obstacles(&rows, &study.thresholds);
-    let mut rooflines = roofline::rooflines(&rows);
     let breakdowns: Vec<Option<Breakdown<'_>>> = rows.iter().map(Breakdown::of).collect();
+    let mut rooflines = roofline::rooflines(&rows, &breakdowns);
     let classes = classes::classes(&rows, obstacles, &rooflines, &breakdowns, &study.matrix.path);
     roofline::set_bounds(&mut rooflines, &classes);
     let (axes, findings) = threads::both(

@@ -44,13 +44,15 @@ fn for_operator(operator: &PlacedOperator<'_>, row: &Row<'_>, matrix: &str) -> S
     by_counters(row, matrix, &format!("run a larger batch: the data of `{name}` then exceed the caches"))
 }
 
-/// Counted bytes where the device can count them and has not yet, else `otherwise`.
+/// Counted bytes where the device can count them and has not yet, else `otherwise`. Where counting was refused, first
+/// `otherwise`, which needs no permission.
 fn by_counters(row: &Row<'_>, matrix: &str, otherwise: &str) -> String {
     let is_counted = row.counted.ncu.as_ref().is_some_and(|ncu| ncu.dram_bytes_per_sample().is_some());
     match row.config.device {
-        Device::Cuda(_) if !is_counted => {
-            format!("count its bytes: `orchestrate run {matrix} --profile ncu`")
-        }
+        Device::Cuda(_) if !is_counted => match row.counted.refused {
+            None => format!("count its bytes: `orchestrate run {matrix} --profile ncu`"),
+            Some(why) => format!("{otherwise}; or let ncu count its bytes: {}", why.remedy),
+        },
         Device::Cuda(_) | Device::Cpu | Device::Mps => otherwise.to_owned(),
     }
 }

@@ -9,6 +9,7 @@ use std::fmt;
 use super::bound::{Bound, Class, Place};
 use super::counted::NcuRun;
 use super::group::{Row, Statistics};
+use super::operators::Breakdown;
 use super::peaks::{Peaks, Range};
 use crate::job::{Name, Precision};
 
@@ -17,7 +18,8 @@ use crate::job::{Name, Precision};
 pub enum BytesSource {
     /// Counted by the device.
     Measured,
-    /// Modelled: every layer's inputs, weights and outputs once, forward and backward.
+    /// Modelled: every layer's inputs, weights and outputs once, forward and backward. Without a description of the
+    /// network, those of every operator in its profile.
     Modelled,
     /// Estimated: attained FLOP/s ÷ the peak bandwidth. Says nothing, but allows a comparison with the seed reports.
     Estimated,
@@ -84,18 +86,18 @@ pub struct Roofline<'a> {
     pub points: Vec<Point>,
 }
 
-/// The rooflines of `rows`: one per env and peaks. A row without throughput, cost, bandwidth or a ceiling for its
-/// precision has no point. Until [`set_bounds`], the bound of each point is unknown.
-pub(super) fn rooflines<'a>(rows: &[Row<'a>]) -> Vec<Roofline<'a>> {
+/// The rooflines of `rows`, which have these `breakdowns`: one per env and peaks. A row without throughput, cost,
+/// bandwidth or a ceiling for its precision has no point. Until [`set_bounds`], the bound of each point is unknown.
+pub(super) fn rooflines<'a>(rows: &[Row<'a>], breakdowns: &[Option<Breakdown<'_>>]) -> Vec<Roofline<'a>> {
     let mut found: Vec<Roofline<'a>> = Vec::new();
-    for (index, row) in rows.iter().enumerate() {
+    for (index, (row, breakdown)) in rows.iter().zip(breakdowns).enumerate() {
         let Some(peaks) = row.ceilings() else { continue };
         let env = &row.config.env;
         let known =
             found.iter().position(|roofline| roofline.env == *env && roofline.peaks.name == peaks.name);
         let place = known.unwrap_or(found.len());
         let number = known.map_or(1, |place| found[place].points.last().map_or(1, |point| point.number + 1));
-        let points = points((index, row), peaks, number);
+        let points = points((index, row, breakdown.as_ref()), peaks, number);
         if points.is_empty() {
             continue;
         }
@@ -133,7 +135,11 @@ pub(super) fn rates(row: &Row<'_>) -> Option<Range> {
     Some(Range { low: low.min(*median), high: high.max(*median) })
 }
 
-fn points((index, row): (usize, &Row<'_>), peaks: &Peaks, number: usize) -> Vec<Point> {
+fn points(
+    (index, row, breakdown): (usize, &Row<'_>, Option<&Breakdown<'_>>),
+    peaks: &Peaks,
+    number: usize,
+) -> Vec<Point> {
     let precision = row.config.precision;
     let (Some(attained), Ok(cost), Some(bandwidth)) = (row.attained(), &row.cost, peaks.bandwidth) else {
         return Vec::new();
@@ -149,8 +155,9 @@ fn points((index, row): (usize, &Row<'_>), peaks: &Peaks, number: usize) -> Vec<
     let measured =
         row.counted.ncu.as_ref().and_then(NcuRun::dram_bytes_per_sample).filter(|bytes| *bytes > 0.0);
     let measured = measured.map(|bytes| point(BytesSource::Measured, flops / bytes));
-    let modelled =
-        cost.described().map(|network| point(BytesSource::Modelled, flops / network.modelled_bytes));
+    let of_operators = || Some(breakdown?.compulsory_bytes()? / f64::from(row.config.batch));
+    let modelled = cost.described().map(|network| network.modelled_bytes).or_else(of_operators);
+    let modelled = modelled.map(|bytes| point(BytesSource::Modelled, flops / bytes));
     let estimated = point(BytesSource::Estimated, attained / bandwidth.high);
     measured.into_iter().chain(modelled).chain([estimated]).collect()
 }

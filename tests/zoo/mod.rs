@@ -1,11 +1,12 @@
-//! The zoo of workers whose limit is known, below the roofs of a processor that was made up: the class of each row, found
-//! from what its worker reports, is the one that it was made for. `just bound-zoo` does the same with real work.
+//! The zoo of workers whose limit is known, below the roofs of a processor and of a GPU that were made up: the class of
+//! each row, found from what its worker reports, is the one that it was made for. `just bound-zoo` does the same with
+//! real work.
 
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Command;
 
-use crate::harness::{Matrix, Project};
+use crate::harness::{Ended, Matrix, Project, Running, write_program};
 
 /// The roofs that the worker simulates: see `src/bin/zoo_worker/simulated.rs`.
 const PEAKS: &str = r#"schema: 1
@@ -33,24 +34,46 @@ fn expected() -> BTreeMap<String, String> {
         .collect()
 }
 
-/// The class of each animal that `aggregate` finds, with its reason.
-fn found(seed: &str, peaks: &str) -> BTreeMap<String, (String, String)> {
+/// A store with the zoo on `device`, below these roofs, profiled as `profile` says.
+fn zoo(seed: &str, peaks: &str, device: &str, profile: &'static str) -> Project {
     let names: Vec<&'static str> =
         expected().into_keys().map(|name| &*Box::leak(name.into_boxed_str())).collect();
-    let matrix =
-        Matrix::new("zoo").behave(&names).repeats(3).profile("ops: {}").env("device: cpu, peaks: simulated");
+    let env = format!("device: {device}, peaks: simulated");
+    let matrix = Matrix::new("zoo").behave(&names).repeats(3).profile(profile).env(env);
     let matrix = matrix.worker(Path::new(ZOO_WORKER)).flag("--simulate", Path::new(seed));
     let project = Project::with(matrix);
     std::fs::create_dir(project.path("peaks")).unwrap();
     std::fs::write(project.path("peaks/simulated.yaml"), peaks).unwrap();
-    project.orchestrate(&["run", "zoo.yaml", "-q"]).code(0);
-    project.orchestrate(&["aggregate", "--include-marked", "-q"]).code(0);
+    project
+}
+
+/// Calls orchestrate on a host that claims to have a GPU, on which nobody may read counters.
+fn on_rented_gpu(project: &Project, arguments: &[&str]) -> Ended {
+    let ncu = project.path("ncu");
+    if !ncu.exists() {
+        write_program(&ncu, &include_str!("../profiling/fake_ncu.sh").replace("MODE", "no_permission"));
+    }
+    let mut command = project.command(arguments);
+    command.env("ORCHESTRATE_DEVICES", "cpu,cuda").env("ORCHESTRATE_NCU", ncu);
+    Running::start(command).wait()
+}
+
+/// The class of each animal in `summary.csv`, with its reason.
+fn classes(project: &Project) -> BTreeMap<String, (String, String)> {
     let mut table = csv::Reader::from_path(project.path("report/zoo/summary.csv")).unwrap();
     let rows: Vec<BTreeMap<String, String>> = table.deserialize().map(Result::unwrap).collect();
     let row = |row: BTreeMap<String, String>| {
         (row["param_behave"].clone(), (row["bound"].clone(), row["bound_why"].clone()))
     };
     rows.into_iter().map(row).collect()
+}
+
+/// The class of each animal that `aggregate` finds on a processor, with its reason.
+fn found(seed: &str, peaks: &str) -> BTreeMap<String, (String, String)> {
+    let project = zoo(seed, peaks, "cpu", "ops: {}");
+    project.orchestrate(&["run", "zoo.yaml", "-q"]).code(0);
+    project.orchestrate(&["aggregate", "--include-marked", "-q"]).code(0);
+    classes(&project)
 }
 
 #[test]
@@ -62,6 +85,25 @@ fn each_animal_has_the_class_that_it_was_made_for() {
             assert_eq!(bound, &class, "{name}, seed {seed}: {why}");
         }
     }
+}
+
+/// On a rented GPU, counters are forbidden. Each row has its class all the same, from the time of its operators.
+#[test]
+fn on_a_gpu_without_counters_each_animal_has_its_class_by_its_operators() {
+    let peaks = PEAKS.replace("processor", "GPU").replace("backend: cpu", "backend: cuda");
+    let project = zoo("3", &peaks, "cuda", "ncu: {}, ops: {}");
+    on_rented_gpu(&project, &["run", "zoo.yaml", "-q", "--keep-going"])
+        .code(10)
+        .says("ERR_NVGPUCTRPERM")
+        .says("NVreg_RestrictProfilingToAdminUsers=0");
+    on_rented_gpu(&project, &["aggregate", "--include-marked", "-q"]).code(0);
+    let found = classes(&project);
+    for (name, class) in expected() {
+        let (bound, why) = &found[&name];
+        assert_eq!(bound, &class, "{name}: {why}");
+    }
+    let explained = on_rented_gpu(&project, &["explain", "cpu_m_fp32_bs4_run1 behave=gemm"]).code(0).stdout;
+    assert!(explained.contains("compute-bound"), "{explained}");
 }
 
 /// The zoo can be wrong: with a bandwidth that the processor does not have, streams are far from the roof.

@@ -34,25 +34,23 @@ pub(super) fn classes(
     matrix: &str,
 ) -> Vec<Class> {
     let points = rooflines.iter().flat_map(|roofline| &roofline.points);
-    let counted: HashMap<usize, &Point> = points
-        .filter(|point| point.source == BytesSource::Measured)
-        .map(|point| (point.row, point))
-        .collect();
+    let mut points_of: HashMap<usize, Vec<&Point>> = HashMap::new();
+    for point in points {
+        points_of.entry(point.row).or_default().push(point);
+    }
     let evidence = rows.iter().zip(obstacles).zip(breakdowns).enumerate();
     let class = |(index, ((row, obstacle), breakdown))| match obstacle {
         Some(obstacle) => Class::obstructed(obstacle),
-        None => by_evidence(row, counted.get(&index).copied(), Option::as_ref(breakdown), matrix),
+        None => {
+            let points = points_of.get(&index).map_or(&[][..], Vec::as_slice);
+            by_evidence(row, points, Option::as_ref(breakdown), matrix)
+        }
     };
     evidence.map(class).collect()
 }
 
-fn by_evidence(
-    row: &Row<'_>,
-    counted: Option<&Point>,
-    breakdown: Option<&Breakdown<'_>>,
-    matrix: &str,
-) -> Class {
-    let by_work = without_work(row).unwrap_or_else(|| by_work(row, counted));
+fn by_evidence(row: &Row<'_>, points: &[&Point], breakdown: Option<&Breakdown<'_>>, matrix: &str) -> Class {
+    let by_work = without_work(row).unwrap_or_else(|| by_work(row, points, breakdown));
     let class = match (by_work.bound, breakdown) {
         (Bound::Unknown, Some(breakdown)) => by_operators(breakdown).unwrap_or(by_work),
         _ => by_work,
@@ -63,23 +61,32 @@ fn by_evidence(
 }
 
 /// The class by counted bytes or by the throughput alone, or why neither decides.
-fn by_work(row: &Row<'_>, counted: Option<&Point>) -> Class {
-    match counted {
+fn by_work(row: &Row<'_>, points: &[&Point], breakdown: Option<&Breakdown<'_>>) -> Class {
+    let with_bytes = |source| points.iter().copied().find(|point| point.source == source);
+    match with_bytes(BytesSource::Measured) {
         Some(point) => point.place.class(),
-        None => by_throughput(row).unwrap_or_else(|| unplaced(row)),
+        None => by_throughput(row, with_bytes(BytesSource::Modelled))
+            .unwrap_or_else(|| Class::unknown(Sentence::plain(unplaced(row, breakdown)))),
     }
 }
 
-/// The class by the share of the compute roof that `row` attains. `None` if that is unknown, or decides nothing.
-fn by_throughput(row: &Row<'_>) -> Option<Class> {
+/// The class by the share of the compute roof that `row` attains. `None` if that is unknown, or decides nothing. Its
+/// traffic changes nothing, but by `modelled` bytes it may be at the memory roof as well.
+fn by_throughput(row: &Row<'_>, modelled: Option<&Point>) -> Option<Class> {
     let share = share_of_compute(row)?;
-    let [low, high] = share.ends().map(percent);
-    let range = if low == high { high } else { format!("{low} to {high}") };
-    let text = format!("it attains {range} % of the compute roof");
-    let claims: Vec<Compared> = share.ends().into_iter().flat_map(sides).collect();
+    let (range, mut claims) = shares_text(share);
+    let mut text = format!("it attains {range} % of the compute roof");
     if share.low > 1.0 {
         let why = Sentence::new(format!("{text}, which is above the roof"), claims);
         return Some(Class::unknown(why));
+    }
+    let of_memory = modelled.map(|point| point.place.attained.over(point.place.allowed));
+    if let Some(of_memory) = of_memory.filter(|share| share.high >= AT_ROOF) {
+        let (range, more) = shares_text(of_memory);
+        text += &format!(
+            ", and may be at the memory roof as well: if data moved once per layer, that would be {range} % of it"
+        );
+        claims.extend(more);
     }
     (share.low >= AT_ROOF).then(|| Class {
         bound: Bound::Compute,
@@ -88,6 +95,13 @@ fn by_throughput(row: &Row<'_>) -> Option<Class> {
         time: None,
         experiment: None,
     })
+}
+
+/// A share of a roof in percent, and what that claims.
+fn shares_text(share: Range) -> (String, Vec<Compared>) {
+    let [low, high] = share.ends().map(percent);
+    let text = if low == high { high } else { format!("{low} to {high}") };
+    (text, share.ends().into_iter().flat_map(sides).collect())
 }
 
 /// FLOP/s ÷ the compute ceiling, with the scatter of the throughput and the range of the ceiling.
@@ -195,9 +209,10 @@ fn without_work(row: &Row<'_>) -> Option<Class> {
     })
 }
 
-/// Why neither counters nor the throughput show what limits `row`.
-fn unplaced(row: &Row<'_>) -> Class {
+/// Why neither counters nor the throughput show what limits `row`, which has this `breakdown`.
+fn unplaced(row: &Row<'_>, breakdown: Option<&Breakdown<'_>>) -> String {
     let peaks = row.ceilings();
+    let profile = breakdown.filter(|breakdown| breakdown.is_representative());
     let why = if row.statistics.is_err() {
         "no run counts"
     } else if row.cost.is_err() {
@@ -208,10 +223,13 @@ fn unplaced(row: &Row<'_>) -> Class {
         "the peaks have no figure for its precision"
     } else if peaks.is_none_or(|peaks| peaks.bandwidth.is_none()) {
         "the peaks have no bandwidth"
+    } else if let Some(profile) = profile {
+        let open = 100.0 * profile.limits.open;
+        return format!("{open:.0} % of its time is in operators whose limit is unknown");
     } else {
         "its bytes were not counted"
     };
-    Class::unknown(why)
+    why.to_owned()
 }
 
 #[cfg(test)]

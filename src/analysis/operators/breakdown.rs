@@ -13,6 +13,9 @@ use crate::protocol::{OperatorClass, OperatorProfile, OperatorSample};
 /// program: the profiler slowed the host.
 const MOST_SLOWDOWN: f64 = 1.5;
 
+/// The traffic of all operators is known if the bytes of some are not that take at most this share of an iteration.
+const MOST_UNKNOWN: f64 = 0.1;
+
 /// The time of a row's iteration, operator by operator.
 #[derive(Clone, Debug)]
 pub struct Breakdown<'r> {
@@ -229,6 +232,15 @@ impl<'r> Breakdown<'r> {
     /// Whether the profiled iterations are those that were timed, but for the profiler's own cost.
     pub fn is_representative(&self) -> bool {
         self.slowdown().is_none_or(|slowdown| (1.0 / MOST_SLOWDOWN..=MOST_SLOWDOWN).contains(&slowdown))
+    }
+
+    /// Bytes per iteration, if each operator reads its inputs and writes its outputs once. `None` if they are unknown
+    /// of operators that take more than a tenth of an iteration.
+    pub fn compulsory_bytes(&self) -> Option<f64> {
+        let known = self.operators.iter().filter_map(|it| Some((it.rates.bytes?, it.rates.time_share)));
+        let (bytes, known) = known.fold((0.0, 0.0), |sum, it| (sum.0 + it.0, sum.1 + it.1));
+        let unknown = 1.0 - self.share(Part::Idle) - self.share(Part::DataWait) - known;
+        Some(bytes).filter(|bytes| *bytes > 0.0 && unknown <= MOST_UNKNOWN)
     }
 
     /// The share of an iteration that `part` takes.

@@ -3,8 +3,9 @@
 use super::*;
 use crate::analysis::bound::Bound;
 use crate::analysis::fixture::{StudyBuilder, key, measured_peaks, operator, profile, study_with_operators};
+use crate::analysis::roofline::BytesSource;
 use crate::analysis::{Study, analyse};
-use crate::protocol::{OperatorClass, OperatorProfile};
+use crate::protocol::{OperatorClass, OperatorProfile, OperatorSample};
 
 /// What `check` says of the only breakdown of `study`.
 fn with<T>(study: &Study, check: impl Fn(&Breakdown<'_>) -> T) -> T {
@@ -35,6 +36,28 @@ fn an_iteration_divides_into_parts_and_limits_that_add_up() {
         assert!(near(compute, 0.7) && near(memory, 0.2) && near(host, 0.1), "{:?}", found.limits);
         assert!(latency + kernel + data + open < 1e-9);
     });
+}
+
+/// The profile of a network that orchestrate has no description of gives its bytes, and with FLOPs its place.
+#[test]
+fn operators_with_known_bytes_place_a_network_without_a_description() {
+    let place = |unknown_s: f64| {
+        let known = operator("gemm", OperatorClass::Product, 1.0, 0.0, 6.4);
+        let unknown =
+            OperatorSample { bytes: None, ..operator("x::y", OperatorClass::Other, unknown_s, 0.0, 0.0) };
+        let study = StudyBuilder::new()
+            .peaks(measured_peaks(250e9, 20e9))
+            .operators_with(&key("cpu", "lenet", 16, 1), 10.0, profile(1.2, vec![known, unknown]), |record| {
+                record.measurement.as_mut().unwrap().details.counted_flops_per_sample = Some(4e9);
+            })
+            .build();
+        let analysis = analyse(&study);
+        let mut points = analysis.rooflines[0].points.iter();
+        points.find(|point| point.source == BytesSource::Modelled).map(|point| point.intensity)
+    };
+    // 4 GFLOP per sample, and 6.4 GB in two iterations of 16 samples.
+    assert!(near(place(0.01).unwrap(), 20.0), "{:?}", place(0.01));
+    assert_eq!(place(0.5), None);
 }
 
 #[test]

@@ -19,7 +19,7 @@ pub(crate) trait Engine {
     /// Seconds since some moment.
     fn now_s(&self) -> f64;
 
-    /// The processor's name.
+    /// The device's name.
     fn device_name(&self) -> String;
 
     /// Threads that compute.

@@ -10,6 +10,12 @@ use crate::animal::Part;
 use crate::engine::{Spent, Stretch};
 use crate::flags::Flags;
 
+/// Seconds of the host to launch a kernel.
+const LAUNCH_S: f64 = 5e-6;
+
+/// The share of its launch that a tiny kernel takes on an accelerator.
+const TINY_SHARE: f64 = 0.2;
+
 /// `measurement.json`.
 pub(crate) fn measurement(
     flags: &Flags,
@@ -38,7 +44,9 @@ pub(crate) fn measurement(
         "details": details,
     });
     if let Some(profile) = profile {
-        measurement["ops"] = json!(operators(profile));
+        let on_accelerator = flags.text("device").is_some_and(|device| device != "cpu");
+        let profile = operators(profile);
+        measurement["ops"] = json!(if on_accelerator { on_its_kernels(profile) } else { profile });
     }
     measurement
 }
@@ -68,6 +76,23 @@ fn operator(part: Part, spent: Spent) -> OperatorSample {
         bytes: Some(spent.bytes),
         ..OperatorSample::default()
     }
+}
+
+/// The same work on an accelerator: the host launches kernels, and only their time is that of the work. Tiny ones are
+/// done before the next one is launched.
+fn on_its_kernels(profile: OperatorProfile) -> OperatorProfile {
+    let launched = |operator: OperatorSample| {
+        if operator.phase == Some(Phase::Data) {
+            return operator;
+        }
+        let is_tiny = operator.name == Part::Tiny.name();
+        let host_s = if is_tiny { operator.host_s } else { operator.calls as f64 * LAUNCH_S };
+        let device_s = operator.host_s * if is_tiny { TINY_SHARE } else { 1.0 };
+        OperatorSample { host_s, device_s: Some(device_s), kernels: Some(operator.calls), ..operator }
+    };
+    let operators: Vec<OperatorSample> = profile.operators.into_iter().map(launched).collect();
+    let busy = operators.iter().filter_map(|operator| operator.device_s).sum();
+    OperatorProfile { device_busy_s: Some(busy), operators, ..profile }
 }
 
 /// Writes `measurement` where it is expected, or prints it.

@@ -6,7 +6,7 @@ use crate::animal::Part;
 use crate::engine::{Engine, Spent};
 use crate::flags::Flags;
 
-/// The peak of the simulated processor, in FLOP/s. It is so fast that a window is short. Tests have a peaks file with
+/// The peak of the simulated device, in FLOP/s. It is so fast that a window is short. Tests have a peaks file with
 /// it.
 const PEAK: f64 = 10e12;
 
@@ -29,23 +29,26 @@ const LAUNCH_S: f64 = 5e-6;
 /// Bytes of one: three vectors of 64 numbers.
 const TINY_BYTES: f64 = 768.0;
 
-/// A processor that was made up.
+/// A processor or a GPU that was made up.
 pub(crate) struct Simulated {
     random: SplitMix64,
     /// The shares of their roofs that products, wasteful products and streams reach.
     attained: [f64; 3],
     now_s: f64,
+    device_name: &'static str,
 }
 
 impl Simulated {
-    /// The processor of `seed`; each config and each repeat of it scatter in their own way.
+    /// The device of `seed`; each config and each repeat of it scatter in their own way.
     pub(crate) fn new(seed: u64, flags: &Flags) -> Self {
         let label: Vec<u64> = flags.text("label").unwrap_or_default().bytes().map(u64::from).collect();
         let mut of_machine = SplitMix64::new(seed);
         let mut between = |low: f64, high: f64| low + (high - low) * of_machine.unit();
         // Well within the limits of 30 % and 60 %, as the scatter of a row is an interval around it.
         let attained = [between(0.75, 0.95), between(0.38, 0.52), between(0.75, 0.95)];
-        Simulated { random: SplitMix64::of(seed, &label), attained, now_s: 0.0 }
+        let is_processor = flags.text("device").is_none_or(|device| device == "cpu");
+        let device_name = if is_processor { "Simulated processor" } else { "Simulated GPU" };
+        Simulated { random: SplitMix64::of(seed, &label), attained, now_s: 0.0, device_name }
     }
 }
 
@@ -84,7 +87,7 @@ impl Engine for Simulated {
     }
 
     fn device_name(&self) -> String {
-        "Simulated processor".to_owned()
+        self.device_name.to_owned()
     }
 
     fn threads(&self) -> usize {

@@ -157,6 +157,13 @@ def by_throughput(row):
     told = f"it attains {range_text(shares)} % of the compute roof"
     if shares[0] > 1:
         return Class("unknown", f"{told}, which is above the roof", "none")
+    if has_roofs(row):
+        low, high = attained_ends(row)
+        allowed = [end * row.cost.flops / row.cost.modelled_bytes for end in row.peaks["bandwidth"]]
+        moved = low / max(allowed), high / min(allowed)
+        if moved[1] >= AT:
+            told += (f", and may be at the memory roof as well: if data moved once per layer, that would be "
+                     f"{range_text(moved)} % of it")
     return Class("compute-bound", told, "throughput") if shares[0] >= AT else None
 
 
@@ -170,6 +177,8 @@ def unplaced(row):
         return "its device has no peaks"
     if not row.ceiling:
         return "the peaks have no figure for its precision"
+    if row.breakdown and row.breakdown.is_representative:
+        return f"{100 * row.breakdown.limits['unknown']:.0f} % of its time is in operators whose limit is unknown"
     return "its bytes were not counted"
 
 
