@@ -11,7 +11,7 @@ from typing import Any, Optional
 from . import _output
 from ._framework import Framework, Unusable
 from ._output import warn
-from ._sizes import Counted, read_sizes
+from ._sizes import Counted, Sizes, read_sizes
 
 # Seconds, waits and losses of all iterations, and the clock of the seconds. `None` is unknown.
 Iterations = tuple[Sequence[float], Sequence[Optional[float]], Sequence[Optional[float]], str]
@@ -50,7 +50,7 @@ def assemble(counted: Counted, said: Said, framework: Framework) -> dict[str, An
         raise Unusable("nothing shows the precision: say it, as in window(precision=\"fp32\")")
     losses = framework.numbers([counted.first_loss, *counted.losses])
     iterations = _iterations(counted, framework, losses[1:])
-    details = {**_details(counted, framework, losses), "repeated": repeated}
+    details = {**_details(counted, framework, losses), **_beside(counted, sizes, framework), "repeated": repeated}
     if iterations is not None:
         details["iteration_clock"] = iterations[3]
     details = {name: value for name, value in details.items() if value is not None}
@@ -65,6 +65,7 @@ def assemble(counted: Counted, said: Said, framework: Framework) -> dict[str, An
         "effective": effective,
         # What is read back wins, or a script could say that all of it was confirmed.
         "details": {**said.details, **details},
+        **({"ops": counted.ops} if counted.ops is not None else {}),
         "said": {name: value for name, value in said.details.items() if name not in details},
         "iterations": iterations,
     }
@@ -113,6 +114,17 @@ def _details(counted: Counted, framework: Framework, losses: Sequence[Optional[f
         "peak_host_memory_bytes": counted.peak_memory_bytes,
         **_loss_details(losses[0], losses[1:]),
         **framework.details(),
+    }
+
+
+def _beside(counted: Counted, sizes: Sizes, framework: Framework) -> dict[str, Any]:
+    """What is known of iterations outside the window, and what else ran within it; `None` is unknown."""
+    evaluation_s = framework.evaluation_s()
+    return {
+        "counted_flops_per_sample": counted.flops / sizes.batch if counted.flops else None,
+        "uncounted_operators": list(counted.without_formula) or None,
+        "evaluation_share": min(1.0, evaluation_s / counted.elapsed_s) if evaluation_s else None,
+        "profiles": ["ops"] if counted.can_profile else None,
     }
 
 

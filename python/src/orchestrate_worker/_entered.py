@@ -35,6 +35,8 @@ class Entered:
         self.calls = 0
         self.shapes: dict[Any, tuple[Shape, ...]] = {}
         """Shapes of the input, each with those of the other tensors in the first such call."""
+        self.wholes: dict[Any, int] = {}
+        """Rows of the tensors that the input was a part of, by its shape."""
         self.earlier = self.shapes
         """The same before the window."""
         self.is_captured = False
@@ -146,6 +148,9 @@ def _is_of_samples(claim: Claim, network: Entered, shape: Shape) -> bool:
     if claim.is_told_by_data(shape):
         return True
     if not any(_alike(first, shape) for first in claim.firsts):
+        # It is a part of a tensor that has as many rows as are claimed.
+        if network.wholes.get(shape) == claim.samples:
+            return True
         # Something else was made of the data, or has no part in it. Without any to compare with, images are samples.
         return _is_of_images(shape) and all(len(data) < 2 for data in claim.data)
     # The script says another batch than the data has. Of images, it cannot be in another dimension.

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any, Optional
 
 from . import _process
 from ._entered import Entered
+from ._flops import Count
 
 Settings = dict[str, Any]
 
@@ -47,6 +49,46 @@ class Framework:
 
     def close(self) -> None:
         """The window has ended: peaks of memory are read, since what follows is no part of it."""
+
+    def is_of_many(self) -> bool:
+        """Whether this process is one of several that train together."""
+        return False
+
+    def may_compile(self) -> bool:
+        """Whether a part of the script is compiled when it is called."""
+        return False
+
+    def can_count(self) -> bool:
+        """Whether FLOPs of an iteration can be counted."""
+        return False
+
+    def begin_count(self) -> bool:
+        """Begins to count the FLOPs of an iteration; `False` if that cannot be."""
+        return False
+
+    def end_count(self) -> Optional[Count]:
+        """Ends it; `None` if nobody knows all of them."""
+        return None
+
+    def can_profile(self) -> bool:
+        """Whether the time of operators can be recorded."""
+        return False
+
+    def begin_profile(self) -> bool:
+        """Begins to record it; `False` if that cannot be."""
+        return False
+
+    def end_profile(self, iterations: int, elapsed_s: float) -> Optional[dict[str, Any]]:
+        """Ends it after so many iterations, which took so long: `ops` of `measurement.json`."""
+        return None
+
+    def wait_for_data(self) -> AbstractContextManager[Any]:
+        """A block in which an iteration that is recorded waits for its data."""
+        return nullcontext()
+
+    def evaluation_s(self) -> Optional[float]:
+        """Seconds of the window in which a trained network was called without gradients."""
+        return None
 
     def numbers(self, losses: Sequence[Any]) -> list[Optional[float]]:
         """Losses as numbers; `None` for what is none."""

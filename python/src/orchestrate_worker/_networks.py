@@ -11,6 +11,7 @@ nothing is known. Compiled code is never changed: nothing is counted while PyTor
 from __future__ import annotations
 
 import sys
+import time
 import weakref
 from collections.abc import Iterator, Mapping
 from typing import Any, Callable, Optional
@@ -31,10 +32,13 @@ class _Hook:
     def __init__(self, torch: Any, entered: Entered) -> None:
         self.entered = entered
         self.was_called = False
+        self.evaluations: list[tuple[Any, Any]] = []
+        """When calls without gradients began and ended within the window: seconds, or events of the device."""
         self.tensor = torch.Tensor
         self.trains: Callable[[], bool] = torch.is_grad_enabled
         node = getattr(torch._C, "_current_autograd_node", None)
         self.recomputes: Callable[[], bool] = (lambda: node() is not None) if node is not None else lambda: False
+        self.now: Callable[[], Any] = _clock(torch)
         self.compiles: Callable[[], bool] = getattr(getattr(torch, "compiler", None), "is_compiling", lambda: False)
 
     def __call__(self, module: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
@@ -103,6 +107,32 @@ class _Hook:
         elif len(self.entered.shapes) < _SHAPES:
             beside = [tuple(map(int, tensor.shape)) for tensor in self._tensors(args, kwargs) if tensor is not first]
             self.entered.shapes[first.shape] = tuple(beside)
+            whole = first._base
+            if whole is not None and whole.shape[1:] == first.shape[1:]:
+                self.entered.wholes[first.shape] = whole.shape[0]
+
+
+def _clock(torch: Any) -> Callable[[], Any]:
+    """What tells the time where networks run: on CUDA, an event that is recorded on the current stream."""
+    if not torch.cuda.is_initialized():
+        return time.perf_counter
+
+    def record() -> Any:
+        event = torch.cuda.Event(enable_timing=True)
+        event.record()
+        return event
+
+    return record
+
+
+def _between(began: Any, ended: Any) -> float:
+    """Seconds between two times of [`_clock`]."""
+    if isinstance(began, float):
+        return float(ended - began)
+    try:
+        return float(began.elapsed_time(ended)) / 1e3
+    except RuntimeError:  # recorded while a CUDA graph was captured, or on two devices
+        return 0.0
 
 
 class _Silence:
@@ -133,6 +163,7 @@ class Watch:
             self._look(torch)
         for _, hook, _ in self._hooks:
             hook.entered.open()
+            hook.evaluations.clear()
 
     def tick(self, torch: Any) -> None:
         """The window has begun, or an iteration of it has ended."""
@@ -152,6 +183,10 @@ class Watch:
     def iterations(self) -> int:
         """The iterations of the window so far."""
         return self._ticks - 1
+
+    def evaluation_s(self) -> float:
+        """Seconds of the window in which a network was called without gradients, once the device has been waited for."""
+        return sum(_between(*times) for _, hook, _ in self._hooks for times in hook.evaluations)
 
     def close(self) -> list[Entered]:
         """The window has ended, or will never be complete: no network is watched any more."""
@@ -202,13 +237,20 @@ class _Call:
     ATTRIBUTE = "_compiled_call_impl"
 
     def __init__(self, module: Any, hook: _Hook, compiled: Optional[Callable[..., Any]]) -> None:
-        self._module, self._count, self._compiled = weakref.ref(module), hook.count, compiled
-        self._compiles = hook.compiles
+        self._module, self._hook, self._compiled = weakref.ref(module), hook, compiled
+        self._compiles, self._now = hook.compiles, hook.now
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        if not self._compiles():
-            self._count(args, kwargs)
-        return (self._compiled or self._module()._call_impl)(*args, **kwargs)  # type: ignore[union-attr]
+        call = self._compiled or self._module()._call_impl  # type: ignore[union-attr]
+        if self._compiles():
+            return call(*args, **kwargs)
+        self._hook.count(args, kwargs)
+        if self._hook.trains():
+            return call(*args, **kwargs)
+        began = self._now()
+        result = call(*args, **kwargs)
+        self._hook.evaluations.append((began, self._now()))
+        return result
 
     def __reduce__(self) -> tuple[Any, ...]:
         return (type(None), ())

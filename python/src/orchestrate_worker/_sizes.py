@@ -52,6 +52,14 @@ class Counted:
     first_step_s: Optional[float] = None
     switches: Optional[int] = None
     peak_memory_bytes: Optional[int] = None
+    flops: Optional[float] = None
+    """FLOPs of one iteration outside the window, as PyTorch counts them."""
+    without_formula: Sequence[str] = ()
+    """Operators of that iteration that nobody can count."""
+    ops: Optional[dict[str, Any]] = None
+    """Where the time of a few iterations behind the window went."""
+    can_profile: bool = False
+    """Whether such iterations can be had."""
 
 
 @dataclass

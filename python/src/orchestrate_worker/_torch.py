@@ -8,10 +8,12 @@ import os
 import sys
 from collections import Counter
 from collections.abc import Sequence
+from types import FunctionType
 from typing import Any, Optional
 
-from . import _backward, _graph, _memory, _networks, _process, _switches
+from . import _backward, _graph, _memory, _networks, _operators, _process, _switches
 from ._entered import Entered
+from ._flops import Count, FlopCounter
 from ._framework import LIBRARIES, Framework, Settings, Unusable
 from ._output import warn
 
@@ -45,10 +47,13 @@ class TorchFramework(Framework):
         self._stream_of: tuple[int, ...] = ()
         self._watch = _networks.Watch()
         self._entered: list[Entered] = []
+        self._evaluation_s: Optional[float] = None
         self._images: list[Optional[tuple[int, ...]]] = []
         self._passes, self._iterations = 0, 1
         self._replays = False
         self._single_thread = contextlib.ExitStack()
+        self._counter: Optional[FlopCounter] = None
+        self._profile: Optional[_operators.Profile] = None
 
     def _uses_mps(self) -> bool:
         """Whether this process has memory on an Apple GPU; nothing else tells that it computes there."""
@@ -117,6 +122,7 @@ class TorchFramework(Framework):
             self._single_thread.close()
         self._inside, self._images = _backward.kept_graph(), _backward.images_in_passes()
         self._passes, self._iterations = _backward.passes(), max(1, self._watch.iterations())
+        self._evaluation_s = self._watch.evaluation_s()
         self._entered = self._watch.close()
         self._replays = self._on_cuda and self._has_cuda_graph()
         # What a CUDA graph replays has no graph, except when it was captured.
@@ -133,6 +139,49 @@ class TorchFramework(Framework):
                 "peak_device_memory_bytes": max(cuda.max_memory_reserved(*place) for place in places),
                 "peak_device_allocated_bytes": max(cuda.max_memory_allocated(*place) for place in places),
             }
+
+    # --- beside the window --------------------------------------------------------------------------------------------
+
+    def is_of_many(self) -> bool:
+        return is_rank_of_many()
+
+    def may_compile(self) -> bool:
+        # No library lists what `torch.compile` made, so memory is searched for functions with its marks.
+        functions = (vars(it) for it in gc.get_objects() if type(it) is FunctionType)
+        return any("_torchdynamo_orig_callable" in it and "_torchdynamo_disable" not in it for it in functions)
+
+    def can_count(self) -> bool:
+        return hasattr(self._torch.utils, "_python_dispatch")
+
+    def begin_count(self) -> bool:
+        self._counter = FlopCounter(self._torch)
+        return self._counter.begin()
+
+    def end_count(self) -> Optional[Count]:
+        return self._counter.end() if self._counter is not None else None
+
+    def can_profile(self) -> bool:
+        # On Apple GPUs, the profiler only sees what is submitted.
+        return hasattr(self._torch, "profiler") and not self._uses_mps()
+
+    def begin_profile(self) -> bool:
+        try:
+            self._profile = _operators.Profile(self._torch, bool(self._torch.cuda.is_initialized()))
+            self._profile.begin()
+        except Exception as error:
+            warn(f"no iterations were profiled: {error}")
+            return False
+        return True
+
+    def end_profile(self, iterations: int, elapsed_s: float) -> Optional[dict[str, Any]]:
+        try:
+            return self._profile.end(iterations, elapsed_s) if self._profile is not None else None
+        except Exception as error:
+            warn(f"no iterations were profiled: {error}")
+            return None
+
+    def wait_for_data(self) -> contextlib.AbstractContextManager[Any]:
+        return _operators.wait_for_data(self._torch)
 
     # --- after the window ---------------------------------------------------------------------------------------------
 
@@ -242,6 +291,9 @@ class TorchFramework(Framework):
             entered.each = entered.each[:1] * self._iterations
         entered.shapes, entered.calls = {shape: () for shape in shapes}, self._passes
         return [entered]
+
+    def evaluation_s(self) -> Optional[float]:
+        return self._evaluation_s
 
     def images(self) -> Optional[Sequence[int]]:
         graph = self._read_whole()

@@ -13,11 +13,16 @@ from typing import Any, Optional, TypeVar
 
 from . import _backward, _failure, _networks, _output, _process
 from ._assemble import Said, assemble, merge
+from ._beside import Beside
 from ._framework import Framework, Unusable, loaded, refuse_rounding
+from ._output import warn
 from ._ranks import Ranks
 from ._sizes import Counted, Item, look_into, outline
 
 T = TypeVar("T")
+
+# Data has ended.
+_ENDED = object()
 
 # Why a loop over `Window.over` that was left early measures nothing.
 _LEFT = (
@@ -69,6 +74,8 @@ class Window:
         self._switches_before: Optional[int] = None
         self._switches_after: Optional[int] = None
         self._peak_memory: Optional[int] = None
+        self._beside = Beside(warmup)
+        self._is_behind = False
 
     # --- for the script -----------------------------------------------------------------------------------------------
 
@@ -183,26 +190,33 @@ class Window:
         self._framework.enter()
         if self._warmup:
             _backward.forget()
+            self._beside.begin_warmup_iteration(1)
         else:
             self._open()
         return self
 
     def __exit__(
         self, kind: Optional[type[BaseException]], error: Optional[BaseException], trace: Optional[TracebackType]
-    ) -> None:
-        if error is not None:
+    ) -> bool:
+        self._beside.stop()
+        if self._is_behind and isinstance(error, Exception):
+            # The iteration that failed was ours: it costs its result, and not the measurement.
+            warn(f"an iteration behind the window failed: {type(error).__name__}: {error}")
+            error = None
+        elif error is not None:
             self._progress.finish()
             _failure.write_failure(error)
             _networks.forget()
             if self._state == "open":
                 with suppress(Exception):
                     self._framework.close()
-            return
+            return False
         try:
             self._finish()
         except Exception as unusable:
             _failure.write_failure(unusable)
             raise
+        return self._is_behind
 
     def _over(self, data: Iterable[T]) -> Iterator[T]:
         began = time.perf_counter()
@@ -217,6 +231,7 @@ class Window:
                     if self._state == "open":
                         self._close()
                         self._ended = min(self._ended, self._end_of_last_iteration())
+                        break
                     return
                 if not since_start or items is data:
                     raise Unusable(f"window.over(…): the data ended after {self._told()}") from None
@@ -226,10 +241,33 @@ class Window:
             self._wait += time.perf_counter() - began
             since_start += 1
             self.look_at(item)
+            if self._state == "warm-up":
+                # What loads data is no part of what is counted.
+                self._beside.begin_warmup_iteration(self._warmed + 1)
             self._left = True
             yield item
             self._left = False
             self._end_iteration()
+        for what, number in self._beside.left():
+            yield from self._behind(what, number, items, data)
+
+    def _behind(self, what: str, number: int, items: Iterator[T], data: Iterable[T]) -> Iterator[T]:
+        """Further iterations behind the window, of which `what` is to be known. They end if the data does."""
+        self._is_behind = True
+        self._beside.begin(what)
+        done = 0
+        for done in range(1, number + 1):
+            with self._beside.waiting():
+                item = next(items, _ENDED)
+                if item is _ENDED and items is not data:
+                    items = iter(data)
+                    item = next(items, _ENDED)
+            if item is _ENDED:
+                done -= 1
+                break
+            yield item  # type: ignore[misc]
+        self._beside.end(done)
+        self._is_behind = False
 
     def _told(self) -> str:
         asked = f" of {self._iters}" if self._iters is not None else ""
@@ -237,6 +275,7 @@ class Window:
 
     def _end_iteration(self) -> None:
         if self._state == "warm-up":
+            self._beside.end_iteration()
             self._warmed += 1
             if self._warmed == 1:
                 self._first_loss = self._loss
@@ -245,6 +284,8 @@ class Window:
             self._progress.tell("warmup", self._warmed, self._warmup)
             if self._warmed == self._warmup:
                 self._open()
+            else:
+                self._beside.begin_warmup_iteration(self._warmed + 1)
             return
         if self._state != "open":
             raise Unusable(f"window.step(): the window of {self._iters} iterations is over")
@@ -306,7 +347,10 @@ class Window:
             started_at=self._started_at, ends=[end - self._began for end in self._ends],
             waits=self._waits if self._tells_waits else (), losses=self._losses, first_loss=self._first_loss,
             first_step_s=self._first_step, peak_memory_bytes=self._peak_memory,
+            flops=self._beside.flops, without_formula=self._beside.without_formula, ops=self._beside.ops,
+            can_profile=self._loops and self._framework.can_profile(),
         )
+        self._beside.tell_missing(self._loops)
         if self._switches_before is not None and self._switches_after is not None:
             # macOS counts them as a difference of two numbers, which can go back.
             counted.switches = max(0, self._switches_after - self._switches_before)

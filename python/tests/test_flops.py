@@ -1,0 +1,242 @@
+"""The FLOPs of an iteration, counted while PyTorch runs it, against counts by hand and against our own tables."""
+
+import os
+import sys
+import unittest
+
+from test_pytorch import HAS_PYTORCH, REASON, measure
+from test_window import SOURCES, run
+
+sys.path.insert(0, SOURCES)
+
+# `count` counts one call of a function, and `train` makes the function that trains a network on x.
+HELPERS = """
+import torch
+from orchestrate_worker._flops import FlopCounter
+def count(step):
+    counter = FlopCounter(torch)
+    assert counter.begin()
+    step()
+    return counter.end()
+def train(network, x, loss=lambda out: out.float().pow(2).mean()):
+    optimizer = torch.optim.SGD(network.parameters(), lr=0.01)
+    def step():
+        optimizer.zero_grad()
+        loss(network(x)).backward()
+        optimizer.step()
+    return step
+"""
+
+
+@unittest.skipUnless(HAS_PYTORCH or os.environ.get("ORCHESTRATE_NEEDS_PYTORCH"), REASON)
+class Counts(unittest.TestCase):
+    """2 FLOPs per multiply-add, forward and backward."""
+
+    def told(self, script):
+        done, _, _ = run(HELPERS + script)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return done.stdout.split("\n")[:-1]
+
+    def test_a_convolutional_network_by_hand(self):
+        found = self.told("""
+network = torch.nn.Sequential(
+    torch.nn.Conv2d(3, 8, 3, padding=1), torch.nn.BatchNorm2d(8), torch.nn.ReLU(),
+    torch.nn.Conv2d(8, 16, 3, stride=2, padding=1, groups=4), torch.nn.ReLU(), torch.nn.Flatten(),
+    torch.nn.Linear(16 * 8 * 8, 10))
+print(count(train(network, torch.randn(4, 3, 16, 16))).flops)
+""")
+        first = 16 * 16 * 8 * 3 * 9
+        grouped = 8 * 8 * 16 * (8 // 4) * 9
+        linear = 16 * 8 * 8 * 10
+        # The first layer has no gradient of its input.
+        self.assertEqual(float(found[0]), 4 * 2 * (2 * first + 3 * grouped + 3 * linear))
+
+    def test_a_transformer_by_hand(self):
+        found = self.told("""
+class Block(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.taken, self.given = torch.nn.Linear(32, 96), torch.nn.Linear(32, 32)
+        self.wide, self.narrow = torch.nn.Linear(32, 128), torch.nn.Linear(128, 32)
+    def forward(self, x):
+        parts = self.taken(x).view(2, 20, 3, 4, 8).permute(2, 0, 3, 1, 4)
+        mixed = torch.nn.functional.scaled_dot_product_attention(*parts, is_causal=False)
+        x = x + self.given(mixed.transpose(1, 2).reshape(2, 20, 32))
+        return x + self.narrow(torch.nn.functional.gelu(self.wide(x)))
+network = torch.nn.Sequential(torch.nn.Embedding(50, 32), Block(), torch.nn.Linear(32, 50))
+print(count(train(network, torch.randint(50, (2, 20)))).flops)
+""")
+        tokens = 2 * 20
+        weights = 32 * 96 + 32 * 32 + 2 * 32 * 128 + 32 * 50
+        # Queries with keys, and their weights with values: over all heads together, 32 numbers for each pair of tokens.
+        attention = 2 * (20 * 20 * 32) * 2
+        self.assertEqual(float(found[0]), 3 * 2 * (tokens * weights + attention))
+
+    def test_the_networks_that_we_describe(self):
+        found = self.told("""
+import torchvision
+for name in ("resnet18", "mobilenet_v2", "squeezenet1_0", "vit_b_16"):
+    print(count(train(getattr(torchvision.models, name)(), torch.randn(1, 3, 224, 224))).flops / 1e9)
+""")
+        # `orchestrate complexity --all`, in GFLOP per image.
+        for counted, described in zip(found, (10.648, 1.78297, 4.57822, 105.152)):
+            self.assertLess(abs(float(counted) / described - 1), 1e-3, (counted, described))
+
+    def test_what_is_computed_again_or_without_gradients_is_not_counted(self):
+        found = self.told("""
+from torch.utils.checkpoint import checkpoint
+x = torch.randn(8, 64)
+class Two(torch.nn.Module):
+    def __init__(self, reentrant=None):
+        super().__init__()
+        self.one, self.other, self.reentrant = torch.nn.Linear(64, 64), torch.nn.Linear(64, 64), reentrant
+    def forward(self, x):
+        part = lambda y: torch.relu(self.other(y))
+        x = self.one(x)
+        return part(x) if self.reentrant is None else checkpoint(part, x, use_reentrant=self.reentrant)
+for reentrant in (None, False, True):
+    print(count(train(Two(reentrant), x)).flops)
+def with_evaluation():
+    with torch.no_grad():
+        Two()(x)
+    train(Two(), x)()
+print(count(with_evaluation).flops)
+""")
+        self.assertEqual(found, [str(float(8 * 2 * 64 * 64 * 5))] * 4)
+
+    def test_functions_of_the_scripts_own_and_recurrent_layers(self):
+        found = self.told("""
+class Product(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, w):
+        ctx.save_for_backward(x, w)
+        return x @ w
+    @staticmethod
+    def backward(ctx, grad):
+        x, w = ctx.saved_tensors
+        return None, x.T @ grad
+w = torch.randn(64, 32, requires_grad=True)
+before = vars(torch.autograd.Function)["apply"]
+print(count(lambda: Product.apply(torch.randn(8, 64), w).sum().backward()).flops)
+assert vars(torch.autograd.Function)["apply"] is before
+step = train(torch.nn.LSTM(16, 32), torch.randn(5, 4, 16, requires_grad=True), lambda out: out[0].sum())
+print(count(step).flops)
+""")
+        self.assertEqual(float(found[0]), 2 * 2 * 8 * 64 * 32)
+        self.assertLess(abs(float(found[1]) / (3 * 2 * 5 * 4 * 4 * 32 * (16 + 32)) - 1), 0.05)
+
+    def test_what_nobody_can_count_is_named_or_left_out(self):
+        found = self.told("""
+from typing import Any
+library = torch.library.Library("mine", "DEF")
+library.define("double(Tensor x) -> Tensor")
+library.impl("double", lambda x: x * 2, "CPU")
+x = torch.randn(4, 8)
+network = torch.nn.Linear(8, 8)
+print(count(lambda: (network(x) + torch.ops.mine.double(x)).sum().backward()).without_formula)
+# The gradient of a gradient cannot be told from what is computed once more.
+taken = torch.randn(4, 8, requires_grad=True)
+def penalty():
+    gradient, = torch.autograd.grad(network(taken).pow(2).sum(), taken, create_graph=True)
+    gradient.pow(2).sum().backward()
+print(count(penalty))
+""")
+        self.assertEqual(found, ["['mine::double']", "None"])
+
+
+@unittest.skipUnless(HAS_PYTORCH or os.environ.get("ORCHESTRATE_NEEDS_PYTORCH"), REASON)
+class Windows(unittest.TestCase):
+    """One iteration outside the window is counted, and nothing else changes."""
+
+    # By hand: 14 × 14 places of 8 filters, and 32 × 7 weights. The first layer has no gradient of its input.
+    FLOPS = 2 * (2 * 14 * 14 * 8 * 27 + 3 * 32 * 7)
+
+    def test_every_warm_up_counts_and_no_iteration_of_the_window_does(self):
+        for warmup, more in ((0, 1), (1, 0), (2, 0), (5, 0)):
+            with self.subTest(warmup=warmup):
+                loop = "from torch.utils._python_dispatch import _get_current_dispatch_mode as mode\nseen = []\n"
+                loop += f"with worker.window(warmup={warmup}, iters=3, **options) as window:\n"
+                loop += "    for images, labels in window.over([(images, labels)] * 2):\n"
+                loop += "        seen.append((window._state, mode() is not None))\n        window.loss(train())\n"
+                loop += "assert mode() is None and ('open', True) not in seen, seen\n"
+                loop += f"assert len(seen) == {warmup} + 3 + {more}, seen\n"
+                done, measurement, iterations = measure(loop=loop)
+                self.assertEqual((done.returncode, len(iterations)), (0, 4), done.stderr)
+                self.assertEqual(measurement["details"]["counted_flops_per_sample"], self.FLOPS)
+                self.assertNotIn("uncounted_operators", measurement["details"])
+
+    def test_a_loop_of_its_own_is_counted_in_its_warm_up(self):
+        loop = "with worker.window(batch=4, warmup=2, iters=3, **options) as window:\n"
+        loop += "    for _ in range(5):\n        window.step(train())\n"
+        _, measurement, _ = measure(loop=loop)
+        self.assertEqual(measurement["details"]["counted_flops_per_sample"], self.FLOPS)
+        without = loop.replace("warmup=2, ", "").replace("range(5)", "range(3)")
+        _, measurement, _ = measure(loop=without)
+        self.assertNotIn("counted_flops_per_sample", measurement["details"])
+
+    def test_compiled_code_stays_as_it_was(self):
+        for warmup, more in ((1, 1), (2, 1), (3, 0)):
+            with self.subTest(warmup=warmup):
+                setup = "from torch._dynamo.backends.common import aot_autograd\ncompilations = []\n"
+                setup += "def compiler(graph, inputs):\n    compilations.append(window._state)\n    return graph\n"
+                setup += "forward = torch.compile(network, backend=aot_autograd(fw_compiler=compiler))"
+                loop = f"calls = 0\nwith worker.window(warmup={warmup}, iters=3, **options) as window:\n"
+                loop += "    for images, labels in window.over([(images, labels)] * 2):\n"
+                loop += "        calls += 1\n        window.loss(train())\n"
+                loop += f"assert set(compilations) == {{'warm-up'}}, compilations\nassert calls == {warmup} + 3 + {more}\n"
+                done, measurement, _ = measure(setup, loop=loop)
+                self.assertEqual(done.returncode, 0, done.stderr)
+                self.assertTrue(measurement["effective"]["compile"])
+                self.assertEqual(measurement["details"]["counted_flops_per_sample"], self.FLOPS)
+
+    def test_a_count_that_fails_changes_nothing(self):
+        setup = "import orchestrate_worker._flops as flops\ndef fail(*args):\n    raise RuntimeError('no formula')\n"
+        for broken in ("flops._mode = fail", "flops._own_formulas = lambda torch: {torch.ops.aten.convolution: fail}"):
+            with self.subTest(broken=broken):
+                done, measurement, _ = measure(setup + broken)
+                self.assertEqual((done.returncode, done.stderr), (0, ""))
+                self.assertNotIn("counted_flops_per_sample", measurement["details"])
+
+    def test_an_iteration_behind_the_window_that_fails_costs_no_measurement(self):
+        loop = "with worker.window(warmup=0, iters=3, **options) as window:\n"
+        loop += "    for images, labels in window.over([(images, labels)]):\n"
+        loop += "        if window._state == 'closed': raise RuntimeError('out of memory')\n        window.loss(train())\n"
+        done, measurement, _ = measure(loop=loop)
+        self.assertEqual((done.returncode, measurement["samples"]), (0, 12))
+        self.assertIn("an iteration behind the window failed: RuntimeError: out of memory", done.stderr)
+        self.assertNotIn("counted_flops_per_sample", measurement["details"])
+
+    def test_half_of_a_batch_in_a_loop_of_its_own_is_seen(self):
+        setup = "network = forward = torch.nn.Sequential(torch.nn.Linear(12, 8), torch.nn.Linear(8, 7))\n"
+        setup += "whole, told = torch.randn(8, 12), torch.randint(7, (8,))\nimages, labels = {images}, {labels}"
+        loop = "train()\nwith worker.window(batch=8, **options) as window:\n"
+        loop += "    for _ in range(3):\n        window.step(train())\n"
+        for images, labels, batch, repeated in (
+            ("whole[:4]", "told[:4]", 4, False), ("whole", "told", 8, False), ("whole[:4].clone()", "told[:4]", 8, True),
+            # Eight samples may be packed into four rows, as pairs are.
+            ("torch.randn(8, 6).reshape(4, 12)", "told[:4]", 8, True),
+        ):
+            with self.subTest(images=images):
+                done, measurement, _ = measure(setup.format(images=images, labels=labels), loop=loop)
+                self.assertEqual((measurement["effective"]["batch"], measurement["samples"]), (batch, 3 * batch))
+                self.assertEqual("batch" in measurement["details"]["repeated"], repeated)
+
+    def test_evaluation_within_the_window_has_a_share(self):
+        loop = LOOP = "with worker.window(warmup=2, iters=3, **options) as window:\n"
+        loop += "    for images, labels in window.over([(images, labels)]):\n        window.loss(train())\n"
+        _, measurement, _ = measure(loop=loop)
+        self.assertNotIn("evaluation_share", measurement["details"])
+        loop += "        with torch.no_grad():\n            network(images)\n"
+        _, measurement, _ = measure(loop=loop)
+        self.assertTrue(0 < measurement["details"]["evaluation_share"] < 1, measurement["details"])
+        self.assertEqual(measurement["effective"]["batch"], 4)
+        # Only in the warm-up.
+        once = LOOP + "    for number, (images, labels) in enumerate(window.over([(images, labels)])):\n"
+        once += "        window.loss(train())\n        if number < 2:\n            with torch.no_grad():\n"
+        once += "                network(images)\n"
+        _, measurement, _ = measure(loop=once)
+        self.assertNotIn("evaluation_share", measurement["details"])
+
+
+if __name__ == "__main__":
+    unittest.main()
