@@ -26,7 +26,7 @@ quickstart: build
 # Runs every test.
 test:
     cargo test --locked --features torch
-    python3 -B -m doctest bench/observer.py bench/zoo.py bench/overhead/[a-z]*.py tests/torture/[a-z]*.py tests/fixtures/kept.py \
+    python3 -B -m doctest bench/observer.py bench/python.py bench/zoo.py bench/overhead/[a-z]*.py tests/torture/[a-z]*.py tests/fixtures/kept.py \
         tests/cuda/load.py
     python3 -B -m unittest discover -s tests/torture
     just test-python

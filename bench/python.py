@@ -1,25 +1,31 @@
 """Measures what the Python package adds to an iteration, beside a bare loop that does the same.
 
-    python bench/python.py [--pairs 20000] [--check]
+    python bench/python.py [--pairs 20000] [--rounds 30] [--check]
 
 Two equal networks are trained with PyTorch in one process, an iteration of each in turn: one within a window, the other
 as in a bare loop. Without PyTorch, or with `--empty`, iterations do nothing, which shows the whole of what is added.
 Pairs count: each gives the microseconds that an iteration of ours takes longer than the bare one right before it. A
 processor's speed drifts by more than what is to be seen, but not within a pair. `just bench-python` has PyTorch.
+
+What is counted and profiled lies outside the window. So windows with and without it are compared, in turn: their ratio
+has to differ from 1 by less than that of windows that are the same.
 """
 
 import argparse
 import contextlib
 import io
 import itertools
+import math
 import os
 import statistics
 import sys
 import time
+from unittest import mock
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), os.pardir, "python", "src"))
 
 import orchestrate_worker  # noqa: E402
+from orchestrate_worker._beside import Beside  # noqa: E402
 
 MOST_MICROSECONDS = 20.0
 WARMUP = 2
@@ -76,9 +82,57 @@ def measure(make_step, batch, pairs):
     return seconds, window.measurement
 
 
+def window_s(batch, iters, beside):
+    """Seconds of a window of the small network; with `beside`, an iteration is counted and others are profiled."""
+    step = small_network()
+    changed = {} if beside else {"begin_warmup_iteration": lambda self, number: None, "left": lambda self: []}
+    with contextlib.redirect_stdout(io.StringIO()), contextlib.ExitStack() as patched:
+        for name, value in changed.items():
+            patched.enter_context(mock.patch.object(Beside, name, value))
+        with orchestrate_worker.window(warmup=WARMUP, iters=iters, batch=32) as window:
+            for item in window.over(itertools.repeat(batch)):
+                window.loss(step(*item))
+    if beside and not {"ops", "schema"} <= window.measurement.keys():
+        sys.exit("error: no iterations were profiled")
+    return window.measurement["elapsed_s"]
+
+
+def median_interval(values):
+    """The median, and the order statistics around it that hold the true one with at least 95 %.
+
+    >>> median_interval([5, 1, 4, 2, 3, 9, 8, 7, 6])
+    (5, 2, 8)
+    """
+    values, n = sorted(values), len(values)
+    outside = lambda rank: 2 * sum(math.comb(n, below) for below in range(rank)) / 2**n
+    rank = max((rank for rank in range(1, n // 2 + 1) if outside(rank) <= 0.05), default=1)
+    return statistics.median(values), values[rank - 1], values[n - rank]
+
+
+def compare_windows(rounds, iters):
+    """Prints the ratios of windows with and without what lies beside them; whether they differ by less than noise."""
+    os.environ["ORCHESTRATE_OPERATORS"] = "3"
+    batch, kinds = small_batch(), (True, False, True)
+    ratios, same = [], []
+    for number in range(rounds):
+        # Each place in a round is taken by each kind.
+        seconds = {}
+        for place in range(3):
+            which = (place + number) % 3
+            seconds[which] = window_s(batch, iters, kinds[which])
+        ratios.append(seconds[0] / seconds[1])
+        same.append(seconds[0] / seconds[2])
+    (found, *_), (_, low, high) = median_interval(ratios), median_interval(same)
+    holds = abs(found - 1) <= max(high - 1, 1 - low)
+    print(f"window with ÷ without counting and profiling: {found:.4f}; equal windows {low:.4f} to {high:.4f} (95 %), "
+          f"{rounds} rounds of {iters} iterations  {'pass' if holds else 'FAIL'}")
+    return holds
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--pairs", type=int, default=20000)
+    parser.add_argument("--rounds", type=int, default=30, help="of windows with and without what lies beside them")
     parser.add_argument("--empty", action="store_true", help="iterations that do nothing")
     parser.add_argument("--check", action="store_true", help="exit with 1 if a verdict is FAIL")
     options = parser.parse_args()
@@ -97,6 +151,8 @@ def main():
     numbers = f"{bare:>10.2f}{own:>10.2f}{added:>10.2f}{f'{low:.2f} to {high:.2f}':>18}{own / bare:>8.3f}"
     print(f"{name:<16}{numbers}  {'pass' if holds else 'FAIL'}")
     print(f"added per iteration, median of {options.pairs} pairs: to be less than {MOST_MICROSECONDS:g} µs")
+    if make_step is small_network:
+        holds &= compare_windows(options.rounds, 500)
     if options.check and not holds:
         sys.exit(1)
 

@@ -137,14 +137,19 @@ impl Plot {
         let slope = bandwidth.high / self.unit.flops;
         for roof in flat {
             let Attainable { product, convolution } = roof.attainable;
-            for (name, value) in [("product", product), ("convolution", convolution)] {
+            let mut lines: Vec<(&str, f64)> = [("product", product), ("convolution", convolution)]
+                .into_iter()
                 // The fastest product can be the roof itself.
-                let Some(value) = value.filter(|value| *value < roof.high) else { continue };
+                .filter_map(|(name, value)| Some((name, value.filter(|value| *value < roof.high)?)))
+                .collect();
+            lines.sort_by(|left, right| right.1.total_cmp(&left.1));
+            for (place, (name, value)) in lines.into_iter().enumerate() {
                 let at = self.y.place(value);
                 let from = (self.x.place((value / slope).max(self.x.low)), at);
                 svg.line(from, (self.area.right, at), Stroke { colour: GREY, width: 1.2, dashes: "6 3" });
                 let text = format!("{} best {name} {}", roof.precision, significant(value, 3));
-                self.near_label(svg, at, GREY, &text);
+                // The upper line has its label above, and the lower one below, so that neither crosses the other.
+                self.near_label(svg, at, place == 0, &text);
             }
         }
     }
@@ -180,13 +185,15 @@ impl Plot {
 
     /// Writes the label of a dashed line right above or right below it, at the right or further left, so that it is
     /// not taken for that of another line. If all places are taken, it is left out, because the page has the number.
-    fn near_label(&mut self, svg: &mut Svg, line: f64, ink: &str, text: &str) {
+    fn near_label(&mut self, svg: &mut Svg, line: f64, is_above: bool, text: &str) {
         let width = text_width(text, SMALL);
+        let (above, below) = (line - 4.0, line + SMALL + 1.0);
+        let heights = if is_above { [above, below] } else { [below, above] };
         for shift in [0.0, width + 12.0, 2.0 * (width + 12.0)] {
-            for at in [line - 4.0, line + SMALL + 1.0] {
+            for at in heights {
                 let place = (self.area.right - 6.0 - shift, at);
                 if self.labels.take_text(place, SMALL, Anchor::End, text) {
-                    return svg.text(place, SMALL, Anchor::End, ink, text);
+                    return svg.text(place, SMALL, Anchor::End, GREY, text);
                 }
             }
         }
