@@ -234,7 +234,7 @@ bench-overhead *JOBS:
 # Which workers there are: `zoo-worker --list`. Takes some ten minutes, on a machine that does nothing else.
 # Runs workers whose limit is known by construction, and prints how often the class of their rows is wrong or open.
 bound-zoo *ARGS: build
-    cargo build --release --locked --bin zoo-worker
+    cargo build --release --locked --features torch --bin zoo-worker
     {{ orchestrate }} peaks measure --device cpu --if-missing
     python3 -B bench/zoo.py {{ orchestrate }} {{ parent_directory(orchestrate) }}/zoo-worker \
         "${CARGO_TARGET_DIR:-target}/bound-zoo" {{ ARGS }}

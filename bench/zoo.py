@@ -109,7 +109,7 @@ def main():
     path.write_text(matrix(options.worker, expected, options))
     run(options, "run", str(path))
     run(options, "aggregate", "zoo", "--out", str(options.state / "report"), "-q")
-    with open(options.state / "report" / "summary.csv", newline="", encoding="utf-8") as file:
+    with open(options.state / "report" / "zoo" / "summary.csv", newline="", encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
     counts = confusion(rows, expected)
     number, wrong, still_open = judged(counts)
