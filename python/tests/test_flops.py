@@ -144,6 +144,98 @@ print(count(penalty))
         self.assertEqual(found, ["['mine::double']", "None"])
 
 
+    def test_products_that_pytorch_has_no_formula_for(self):
+        found = self.told("""
+products = torch.nn.Linear(8, 8)
+taken = lambda *shape: torch.randn(*shape, requires_grad=True)
+matrix, vector = torch.randn(4, 8), taken(8)
+print(count(lambda: (matrix @ vector).sum().backward()).flops)
+rows, experts, ends = taken(48, 16), taken(3, 16, 32), torch.tensor([16, 32, 48], dtype=torch.int32)
+lower = lambda it: it.to(torch.bfloat16)
+print(count(lambda: torch._grouped_mm(lower(rows), lower(experts), offs=ends).pow(2).sum().backward()).flops)
+queries, keys = taken(2, 8, 16, 8), taken(2, 2, 16, 8)
+attention = torch.nn.functional.scaled_dot_product_attention
+print(count(lambda: attention(queries, keys, keys, enable_gqa=True).sum().backward()).flops)
+texts = torch.nested.nested_tensor([torch.randn(3, 8), torch.randn(5, 8)], layout=torch.jagged)
+print(count(lambda: products(texts).values().sum().backward()).flops)
+""")
+        # Of a vector, the weight has no gradient; 8 heads of queries share 2 of keys; and texts have 3 and 5 rows.
+        expected = [2 * 2 * 4 * 8, 3 * 2 * 48 * 16 * 32, 3 * 2 * 2 * 8 * 16 * 16 * 16, 2 * 2 * 8 * 64]
+        self.assertEqual([float(line) for line in found], expected)
+
+    def test_products_of_unknown_size_are_named(self):
+        found = self.told("""
+weight = torch.randn(16, 4, requires_grad=True)
+edges = torch.eye(16).to_sparse()
+for step in (
+    lambda: torch.sparse.mm(edges, weight).sum(), lambda: torch.fft.fft(weight).abs().sum(),
+    lambda: torch.linalg.solve(torch.eye(16), weight).sum(), lambda: torch.linalg.vector_norm(weight),
+):
+    print(count(lambda: step().backward()).without_formula)
+""")
+        for line, name in zip(found, ("aten::_sparse_addmm", "aten::_fft_r2c", "aten::_linalg_solve_ex")):
+            self.assertIn(name, line)
+        self.assertEqual(found[3], "[]")
+
+    def test_functions_whose_kernels_are_out_of_sight_are_named(self):
+        found = self.told("""
+class Kernel(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        y = torch.empty_like(x.contiguous())
+        y.numpy()[:] = 1
+        return y
+    @staticmethod
+    def backward(ctx, grad):
+        return grad
+class Reversed(Kernel):
+    @staticmethod
+    def forward(ctx, x):
+        return x.view_as(x)
+class Clipped(Kernel):
+    @staticmethod
+    def forward(ctx, x):
+        return torch.clamp(x, min=0, out=torch.empty_like(x))
+network, x = torch.nn.Linear(8, 8), torch.randn(4, 8)
+for kind in (Kernel, Reversed, Clipped):
+    print(count(lambda: kind.apply(network(x)).sum().backward()).without_formula)
+""")
+        self.assertEqual(found, ["['__main__.Kernel']", "[]", "[]"])
+
+    def test_what_ran_out_of_sight_leaves_the_number_out(self):
+        found = self.told("""
+import threading
+network, x = torch.nn.Linear(8, 8), torch.randn(4, 8)
+def in_a_thread():
+    results = []
+    thread = threading.Thread(target=lambda: results.append(network(x)))
+    thread.start()
+    thread.join()
+    results[0].sum().backward()
+def replayed():
+    network(x).sum().backward()
+    torch.cuda.CUDAGraph.replay(None)
+plain = torch.cuda.CUDAGraph.replay = lambda graph: None
+print(count(in_a_thread), count(replayed), torch.cuda.CUDAGraph.replay is plain)
+""")
+        self.assertEqual(found, ["None None True"])
+
+    def test_control_flow_is_left_alone(self):
+        found = self.told("""
+network, x, compiler = torch.nn.Linear(8, 8), torch.randn(4, 8), torch.compile
+def step():
+    network.zero_grad()
+    result, = torch.cond(torch.tensor(True), lambda y: (network(y),), lambda y: (-network(y),), (x,))
+    result.sum().backward()
+    return network.weight.grad.clone()
+before = step()
+counted = []
+print(count(lambda: counted.append(step())), torch.equal(counted[0], before), torch.equal(step(), before))
+print(torch.compile is compiler)
+""")
+        self.assertEqual(found, ["None True True", "True"])
+
+
 @unittest.skipUnless(HAS_PYTORCH or os.environ.get("ORCHESTRATE_NEEDS_PYTORCH"), REASON)
 class Windows(unittest.TestCase):
     """One iteration outside the window is counted, and nothing else changes."""
@@ -175,32 +267,68 @@ class Windows(unittest.TestCase):
         self.assertNotIn("counted_flops_per_sample", measurement["details"])
 
     def test_compiled_code_stays_as_it_was(self):
-        for warmup, more in ((1, 1), (2, 1), (3, 0)):
+        setup = "from torch._dynamo.backends.common import aot_autograd\ncompilations = []\n"
+        setup += "def compiler(graph, inputs):\n    compilations.append(window._state)\n    return graph\n"
+        setup += "forward = torch.compile(network, backend=aot_autograd(fw_compiler=compiler))"
+        own = "with worker.window(batch=4, warmup=3, iters=3, **options) as window:\n"
+        own += "    for _ in range(6):\n        window.step(train())\n"
+        own += "assert set(compilations) == {'warm-up'}, compilations"
+        # To run eagerly, a GPU may need more memory. So it does not within a loop that ends with the window.
+        on_gpu = setup + "\nimport orchestrate_worker._torch as ours\n"
+        on_gpu += "ours.TorchFramework.is_on_host = lambda self: False"
+        for place, is_counted in ((setup, True), (on_gpu, False)):
+            done, measurement, _ = measure(place, loop=own)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertEqual("counted_flops_per_sample" in measurement["details"], is_counted)
+        for warmup, more in ((1, 1), (3, 1)):
             with self.subTest(warmup=warmup):
-                setup = "from torch._dynamo.backends.common import aot_autograd\ncompilations = []\n"
-                setup += "def compiler(graph, inputs):\n    compilations.append(window._state)\n    return graph\n"
-                setup += "forward = torch.compile(network, backend=aot_autograd(fw_compiler=compiler))"
                 loop = f"calls = 0\nwith worker.window(warmup={warmup}, iters=3, **options) as window:\n"
                 loop += "    for images, labels in window.over([(images, labels)] * 2):\n"
                 loop += "        calls += 1\n        window.loss(train())\n"
-                loop += f"assert set(compilations) == {{'warm-up'}}, compilations\nassert calls == {warmup} + 3 + {more}\n"
+                loop += f"assert set(compilations) == {{'warm-up'}}, compilations\n"
+                loop += f"assert calls == {warmup} + 3 + {more}\n"
                 done, measurement, _ = measure(setup, loop=loop)
                 self.assertEqual(done.returncode, 0, done.stderr)
                 self.assertTrue(measurement["effective"]["compile"])
                 self.assertEqual(measurement["details"]["counted_flops_per_sample"], self.FLOPS)
 
     def test_a_count_that_fails_changes_nothing(self):
-        setup = "import orchestrate_worker._flops as flops\ndef fail(*args):\n    raise RuntimeError('no formula')\n"
-        for broken in ("flops._mode = fail", "flops._own_formulas = lambda torch: {torch.ops.aten.convolution: fail}"):
+        setup = "import orchestrate_worker._flops as flops, orchestrate_worker._formulas as formulas\n"
+        setup += "def fail(*args):\n    raise RuntimeError('no formula')\n"
+        own = "formulas._own_formulas = lambda torch: {torch.ops.aten.convolution: fail}"
+        for broken in ("flops._mode = fail", own):
             with self.subTest(broken=broken):
                 done, measurement, _ = measure(setup + broken)
                 self.assertEqual((done.returncode, done.stderr), (0, ""))
                 self.assertNotIn("counted_flops_per_sample", measurement["details"])
 
+    def test_processes_that_load_data_do_not_count(self):
+        setup = "from torch.utils._python_dispatch import _get_current_dispatch_mode as mode\n"
+        setup += "class Data(torch.utils.data.Dataset):\n    def __len__(self):\n        return 4\n"
+        setup += "    def __getitem__(self, number):\n        return images[0] * 1, labels[0], mode() is not None\n"
+        setup += "loader = torch.utils.data.DataLoader(Data(), 4, num_workers=1, multiprocessing_context='fork')\n"
+        for loop in ("window.over(loader)", "[next(iter(loader)) for _ in range(4)]"):
+            with self.subTest(loop=loop):
+                body = "with worker.window(batch=4, warmup=1, iters=3, **options) as window:\n"
+                body += f"    for _, _, counts in {loop}:\n        assert not counts.any()\n        loss = train()\n"
+                body += "        window.loss(loss) if window._loops else window.step(loss)\n"
+                done, measurement, _ = measure(setup, loop=body)
+                self.assertEqual(measurement["details"]["counted_flops_per_sample"], self.FLOPS, done.stderr)
+
+    def test_an_iteration_of_another_size_does_not_stand_for_the_window(self):
+        sizes = "with worker.window(batch=4, warmup=2, iters=3, **options) as window:\n"
+        sizes += "    for images in window.over([torch.randn(4, 3, size, size) for size in {}]):\n"
+        sizes += "        window.loss(train())\n"
+        for each, is_counted in (([16] * 5, True), ([20] + [16] * 4, False), ([16, 16, 16, 20, 16], False)):
+            with self.subTest(each=each):
+                _, measurement, _ = measure(loop=sizes.format(each))
+                self.assertEqual("counted_flops_per_sample" in measurement["details"], is_counted)
+
     def test_an_iteration_behind_the_window_that_fails_costs_no_measurement(self):
         loop = "with worker.window(warmup=0, iters=3, **options) as window:\n"
         loop += "    for images, labels in window.over([(images, labels)]):\n"
-        loop += "        if window._state == 'closed': raise RuntimeError('out of memory')\n        window.loss(train())\n"
+        loop += "        if window._state == 'closed':\n            raise RuntimeError('out of memory')\n"
+        loop += "        window.loss(train())\n"
         done, measurement, _ = measure(loop=loop)
         self.assertEqual((done.returncode, measurement["samples"]), (0, 12))
         self.assertIn("an iteration behind the window failed: RuntimeError: out of memory", done.stderr)
@@ -212,7 +340,8 @@ class Windows(unittest.TestCase):
         loop = "train()\nwith worker.window(batch=8, **options) as window:\n"
         loop += "    for _ in range(3):\n        window.step(train())\n"
         for images, labels, batch, repeated in (
-            ("whole[:4]", "told[:4]", 4, False), ("whole", "told", 8, False), ("whole[:4].clone()", "told[:4]", 8, True),
+            ("whole[:4]", "told[:4]", 4, False), ("whole", "told", 8, False),
+            ("whole[:4].clone()", "told[:4]", 8, True),
             # Eight samples may be packed into four rows, as pairs are.
             ("torch.randn(8, 6).reshape(4, 12)", "told[:4]", 8, True),
         ):
@@ -230,6 +359,9 @@ class Windows(unittest.TestCase):
         _, measurement, _ = measure(loop=loop)
         self.assertTrue(0 < measurement["details"]["evaluation_share"] < 1, measurement["details"])
         self.assertEqual(measurement["effective"]["batch"], 4)
+        # A network with hooks of its own is watched by hooks.
+        _, measurement, _ = measure("network.register_forward_pre_hook(lambda module, inputs: None)", loop=loop)
+        self.assertTrue(0 < measurement["details"]["evaluation_share"] < 1, measurement["details"])
         # Only in the warm-up.
         once = LOOP + "    for number, (images, labels) in enumerate(window.over([(images, labels)])):\n"
         once += "        window.loss(train())\n        if number < 2:\n            with torch.no_grad():\n"

@@ -250,6 +250,16 @@ class Lightning(unittest.TestCase):
         wait = measurement["details"]["data_wait_s"]
         self.assertTrue(0 < wait < 1000, wait)
 
+    def test_iterations_are_counted_and_profiled_at_the_end_of_the_warm_up(self):
+        script = LIGHTNING.format(epochs=-1, precision="32-true").replace("warmup=3, iters=7", "warmup=5, iters=5")
+        done, measurement, _ = run(script, variables={"ORCHESTRATE_OPERATORS": "2"})
+        self.assertEqual(done.returncode, 0, done.stderr)
+        # The only layer has no gradient of its input.
+        self.assertEqual(measurement["details"]["counted_flops_per_sample"], 2 * 2 * 8 * 3)
+        self.assertEqual((measurement["details"]["profiles"], measurement["ops"]["iterations"]), (["ops"], 2))
+        phases = {it.get("phase") for it in measurement["ops"]["operators"]}
+        self.assertEqual(phases, {"forward", "backward", "optimizer", "data"})
+
     def test_a_training_that_ends_early_says_so(self):
         done, measurement, _ = run(LIGHTNING.format(epochs=1, precision="32-true"))
         self.assertNotEqual(done.returncode, 0)

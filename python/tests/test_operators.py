@@ -131,6 +131,23 @@ class Profiles(unittest.TestCase):
         self.assertNotIn("ops", measurement)
         self.assertIn("no iterations were profiled: loop over window.over(…)", done.stderr)
 
+    def test_a_loop_of_its_own_is_profiled_at_the_end_of_its_warm_up(self):
+        loop = "with worker.window(batch=4, warmup={}, iters=3, **options) as window:\n    for _ in range({} + 3):\n"
+        loop += "        with window.waiting():\n            torch.zeros(9).tolist()\n        window.step(train())\n"
+        # The first three are not profiled.
+        for warmup, profiled in ((4, 1), (6, 2)):
+            with self.subTest(warmup=warmup):
+                variables = {"ORCHESTRATE_OPERATORS": "2"}
+                done, measurement, iterations = measure(loop=loop.format(warmup, warmup), variables=variables)
+                self.assertEqual((len(iterations), measurement["samples"]), (4, 12), done.stderr)
+                ops = measurement["ops"]
+                calls = {it["name"]: it["calls"] for it in ops["operators"]}
+                self.assertEqual((ops["iterations"], calls["aten::convolution_backward"]), (profiled, profiled))
+                self.assertEqual(calls[_operators.DATA], profiled)
+                self.assertIn("counted_flops_per_sample", measurement["details"])
+                self.assertLessEqual(sum(it["host_s"] for it in ops["operators"]), 1.001 * ops["elapsed_s"])
+                self.assertEqual(measurement["details"]["profiles"], ["ops"])
+
     def test_data_that_ends_ends_the_profile(self):
         loop = "with worker.window(warmup=1, iters=3, **options) as window:\n"
         loop += "    for images, labels in window.over(iter([(images, labels)] * {})):\n        window.loss(train())\n"

@@ -1,20 +1,25 @@
 """What is done beside the window: one iteration is counted, and some are profiled if orchestrate asks for that.
 
 Counting makes an iteration slower. It is the last but one of the warm-up, so that what follows is as it was. Compiled
-code is left alone meanwhile, and needs an iteration before it and one behind it. If the warm-up is too short, a loop over
-[`Window.over`] goes on behind the window. There, iterations are profiled, too.
+code runs eagerly meanwhile, which can take more memory. So it is counted behind the window, where a loop over
+[`Window.over`] goes on. There, iterations are profiled, too. Any other loop ends with the window, so the last iterations
+of its warm-up are profiled.
 """
 
 from __future__ import annotations
 
 import os
 import time
+from collections.abc import Collection, Hashable
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any, Optional
 
 from . import _operators
 from ._framework import Framework, loaded
 from ._output import warn
+
+# Iterations of a warm-up that are not profiled: the first, a counted one, and one that is like those of the window.
+_NOT_PROFILED = 3
 
 
 class Beside:
@@ -23,66 +28,103 @@ class Beside:
     def __init__(self, warmup: int) -> None:
         self._warmup = warmup
         self._framework = Framework()
-        self._counts = False
+        self._counts = self._has_counted = False
         self._began = 0.0
+        self._profiled = 0
+        self.item: Hashable = None
+        """The outline of the data of the current iteration, if it is known."""
+        self._counted_item: Hashable = None
         self.flops: Optional[float] = None
         """FLOPs of one iteration of this process."""
         self.without_formula: list[str] = []
-        """Operators of that iteration that nobody can count."""
+        """Operators of that iteration that have no formula."""
         self.ops: Optional[dict[str, Any]] = None
         """Where the time of the profiled iterations went."""
         self.is_profiled = False
         """Whether iterations are being profiled."""
 
+    def flops_of(self, items: Collection[Hashable]) -> Optional[float]:
+        """FLOPs of an iteration with such data; `None` if they differ from those that were counted, or in size."""
+        is_alike = self._counted_item is None or all(item == self._counted_item for item in items)
+        return self.flops if is_alike else None
+
     # --- the warm-up --------------------------------------------------------------------------------------------------
 
-    def begin_warmup_iteration(self, number: int) -> None:
-        """Iteration `number` of the warm-up begins, counted from 1."""
-        if number == max(1, self._warmup - 1) and (self._warmup > 2 or not loaded().may_compile()):
+    def begin_warmup_iteration(self, number: int, goes_on: bool = False) -> None:
+        """Iteration `number` of the warm-up begins, counted from 1, of a loop that `goes_on` behind the window."""
+        profiled = 0 if goes_on else self._profiled_in_warmup()
+        if profiled and number == self._warmup - profiled + 1:
+            self._begin_profile()
+        if number == max(1, self._warmup - 1 - profiled) and self._is_counted_in_warmup(goes_on):
             self._begin_count()
 
-    def end_iteration(self) -> None:
-        """An iteration has ended."""
-        if not self._counts:
-            return
-        self._counts = False
-        count = self._framework.end_count()
-        if count is not None:
-            self.flops, self.without_formula = count.flops or None, count.without_formula
+    def end_warmup_iteration(self, number: int) -> None:
+        """Iteration `number` of the warm-up has ended."""
+        self._end_count()
+        self._profiled += self.is_profiled
+        if self.is_profiled and number == self._warmup:
+            self._end_profile(self._profiled)
+
+    def can_profile_in_warmup(self) -> bool:
+        """Whether the warm-up is long enough for a profile."""
+        return self._warmup > _NOT_PROFILED
+
+    def _profiled_in_warmup(self) -> int:
+        """How many iterations of the warm-up are profiled if the loop ends with the window."""
+        asked = min(_asked(), self._warmup - _NOT_PROFILED)
+        return asked if asked > 0 and loaded().can_profile() else 0
+
+    def _is_counted_in_warmup(self, goes_on: bool) -> bool:
+        """Whether nothing that is compiled has to run eagerly for it, except where that takes no device's memory."""
+        framework = loaded()
+        return not framework.may_compile() or (not goes_on and self._warmup > 2 and framework.is_on_host())
 
     def _begin_count(self) -> None:
         if self._counts:
             self._framework.end_count()
-        self._framework = loaded()
+        self._framework, self._has_counted = loaded(), True
         self._counts = self._framework.begin_count()
+
+    def _end_count(self) -> None:
+        if not self._counts:
+            return
+        self._counts, self._counted_item = False, self.item
+        count = self._framework.end_count()
+        if count is not None:
+            self.flops, self.without_formula = count.flops or None, count.without_formula
 
     # --- behind the window --------------------------------------------------------------------------------------------
 
     def left(self) -> list[tuple[str, int]]:
         """What is still to be done in further iterations, and in how many of them."""
         asked, framework = _asked(), loaded()
-        is_counted = self.flops is not None or self.without_formula
         # Processes that train together must do the same number of iterations.
-        left = [("count", 1)] if not is_counted and framework.can_count() and not framework.is_of_many() else []
+        is_missing = not self._has_counted and framework.can_count() and not framework.is_of_many()
+        left = [("count", 1)] if is_missing else []
         if asked and framework.can_profile():
             left.append(("profile", asked))
         return left
 
     def begin(self, what: str) -> None:
         """Begins with `what` is left."""
-        self._framework = loaded()
         if what == "count":
             self._begin_count()
-            return
+        else:
+            self._begin_profile()
+
+    def end(self, iterations: int) -> None:
+        """Ends it after so many iterations."""
+        self._end_count()
+        if self.is_profiled:
+            self._end_profile(iterations)
+
+    def _begin_profile(self) -> None:
+        self._framework = loaded()
         self._framework.synchronize()
         self.is_profiled = self._framework.begin_profile()
         self._began = time.perf_counter()
 
-    def end(self, iterations: int) -> None:
-        """Ends it after so many iterations."""
-        self.end_iteration()
-        if not self.is_profiled:
-            return
+    def _end_profile(self, iterations: int) -> None:
         self.is_profiled = False
         self._framework.synchronize()
         elapsed_s = time.perf_counter() - self._began
@@ -101,11 +143,15 @@ class Beside:
             self._framework.end_profile(0, 0.0)
         self._counts = self.is_profiled = False
 
-    def tell_missing(self, loops: bool) -> None:
+    def tell_missing(self, goes_on: bool) -> None:
         """Says why there is no profile, if there should be one."""
-        if _asked() and self.ops is None and loaded().can_profile():
-            reason = "the data ended" if loops else "loop over window.over(…), which goes on behind the window"
-            warn(f"no iterations were profiled: {reason}")
+        if not _asked() or self.ops is not None or not loaded().can_profile():
+            return
+        if goes_on:
+            warn("no iterations were profiled: the data ended")
+        elif not self.can_profile_in_warmup():
+            least = _NOT_PROFILED + 1
+            warn(f"no iterations were profiled: loop over window.over(…), or say window(warmup={least}) or more")
 
 
 def _asked() -> int:

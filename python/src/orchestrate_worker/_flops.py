@@ -1,31 +1,32 @@
 """The FLOPs of one training iteration, counted while it runs.
 
-PyTorch's formulas (`torch.utils.flop_counter`) are applied to every product and convolution of one iteration outside the
-window, 2 FLOPs per multiply-add. Counted is what training the network takes: the forward pass, and the gradients of
-inputs and weights that are really computed. Not counted is what runs without gradients, such as the optimizer and
-evaluation, and what a backward pass computes once more, as under activation checkpointing.
+The formulas of `_formulas` are applied to every product and convolution of one iteration outside the window, 2 FLOPs
+per multiply-add. Counted is what training the network takes: the forward pass, and the gradients of inputs and weights
+that are really computed. Not counted is what runs without gradients, such as the optimizer and evaluation, and what a
+backward pass computes once more, as under activation checkpointing.
 
 Code that `torch.compile` made hides its products. So the iteration runs without it, and what was compiled stays.
+
+A count that may lack something is left out: products can be hidden in a CUDA graph, in threads, or in control flow.
 """
 
 from __future__ import annotations
 
 import contextlib
-import logging
-import math
+import functools
 import os
 import sys
-from collections.abc import Iterator
-from typing import Any, Callable, Optional
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Optional
 
-# Operators of these libraries are counted, or compute no products.
-_KNOWN = {"aten", "prim", "prims", "c10d", "_c10d_functional", "profiler", "fsdp", "quantized_decomposed"}
+from ._formulas import formulas, has_no_formula
 
-# Products of `aten` that PyTorch has no formula for.
-_WITHOUT_FORMULA = (
-    "miopen_rnn", "miopen_rnn_backward", "_lstm_mps", "lstm_mps_backward", "_trilinear", "_grouped_mm",
-    "_scaled_grouped_mm", "_int_mm", "_sparse_semi_structured_mm",
-)
+# What makes room for results, and what moves numbers. An operator that does no more than this computes nothing.
+_ALLOCATIONS = {"empty", "empty_like", "empty_strided", "new_empty", "new_empty_strided", "zeros", "zeros_like"}
+_MOVES = {"clone", "copy_", "_to_copy", "contiguous", "detach", "zero_", "fill_", "new_zeros", "full", "full_like"}
+
+# Kinds of tensors whose shapes are those of all processes together.
+_DISTRIBUTED = {"DTensor"}
 
 
 class Count:
@@ -35,7 +36,7 @@ class Count:
         self.flops = flops
         """FLOPs of the whole iteration, on this process."""
         self.without_formula = without_formula
-        """Operators that take part and that nobody can count."""
+        """Operators that take part and have no formula."""
 
 
 class FlopCounter:
@@ -43,48 +44,99 @@ class FlopCounter:
 
     def __init__(self, torch: Any) -> None:
         self._torch = torch
-        self._flops, self._without_formula = 0.0, set[str]()
+        self._forward = self._backward = 0.0
+        self._without_formula = set[str]()
         self._is_unclear = False
         self._open = contextlib.ExitStack()
+        self._mode: Any = None
+        self._functions: list[_Function] = []
         self._in_function = 0
 
     def begin(self) -> bool:
         """Begins to count; `False` if this PyTorch cannot."""
         try:
+            # Within the iteration, nothing may fail.
+            self._is_training()
             with contextlib.ExitStack() as entered:
                 if "torch._dynamo" in sys.modules:
                     entered.enter_context(self._torch.compiler.set_stance("force_eager"))
                 entered.enter_context(self._watched_functions())
-                entered.enter_context(_mode(self._torch, self._look))
+                entered.enter_context(self._watched_replays())
+                entered.enter_context(self._watched_compilers())
+                entered.callback(_forget, self)
+                self._mode = entered.enter_context(_mode(self._torch, self))
                 self._open = entered.pop_all()
         except Exception:  # an old PyTorch
             return False
+        _remember(self)
         return True
 
     def end(self) -> Optional[Count]:
-        """Ends it. `None` if nothing was counted, or if nobody knows whether that is all."""
+        """Ends it. `None` if nothing was counted, or if that may not be all."""
         try:
             self._open.close()
         except Exception:  # a mode of the script's own was entered in between, and is not left yet
             return None
-        if self._is_unclear:
+        # No gradient takes more than its product did. If they seem to, a part of the forward pass ran out of sight.
+        is_hidden = self._backward > 2.0001 * self._forward and not self._without_formula
+        if self._is_unclear or is_hidden:
             return None
-        return Count(self._flops, sorted(self._without_formula))
+        return Count(self._forward + self._backward, sorted(self._without_formula))
 
-    def _look(self, operator: Any, types: Any, formula: Optional[Callable[[], float]]) -> None:
-        """An operator was called; `formula` gives its FLOPs."""
+    def look(self, operator: Any, formula: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any], result: Any) -> None:
+        """An operator was called, and has this formula."""
         try:
+            packet = operator._overloadpacket
+            if self._functions:
+                self._functions[-1].look(operator, packet.__name__)
             if not self._is_training():
                 return
-            packet = operator._overloadpacket
-            if formula is not None:
-                # The shapes of distributed tensors are those of all processes together.
-                self._is_unclear |= any(kind.__name__ == "DTensor" for kind in types)
-                self._flops += formula()
-            elif operator.namespace not in _KNOWN or packet.__name__ in _WITHOUT_FORMULA:
-                self._without_formula.add(f"{operator.namespace}::{packet.__name__}")
+            if formula is None:
+                if has_no_formula(operator.namespace, packet.__name__) and self._has_tensors(args, kwargs):
+                    self._without_formula.add(f"{operator.namespace}::{packet.__name__}")
+            elif self.has_layouts(args):
+                # A formula would count the zeros.
+                self._without_formula.add(f"{operator.namespace}::{packet.__name__} (sparse)")
+            else:
+                self._add(float(formula(*args, **kwargs, out_val=result)))
         except Exception:  # a kind of tensor that the formula does not know
             self._is_unclear = True
+
+    def miss(self) -> None:
+        """Something runs whose operators are not seen."""
+        try:
+            self._is_unclear |= self._is_training()
+        except Exception:  # an old PyTorch
+            self._is_unclear = True
+
+    def look_at_kinds(self, kinds: Iterable[type]) -> None:
+        """An operator was called with tensors of these kinds, which take it apart themselves."""
+        if any(kind.__name__ in _DISTRIBUTED for kind in kinds):
+            self.miss()
+
+    def _abandon(self) -> None:
+        """Nothing more is counted in this iteration, and there will be no number."""
+        from torch.utils._python_dispatch import _get_current_dispatch_mode
+
+        self._is_unclear = True
+        if self._mode is not None and _get_current_dispatch_mode() is self._mode:
+            self._open.close()
+
+    def _add(self, flops: float) -> None:
+        if self._torch._C._current_autograd_node() is None:
+            self._forward += flops
+        else:
+            self._backward += flops
+
+    def _has_tensors(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> bool:
+        """Whether it computes anything. Some operators only say what the processor can do."""
+        parts = [part for it in (*args, *kwargs.values()) for part in (it if isinstance(it, (list, tuple)) else [it])]
+        return any(isinstance(part, self._torch.Tensor) for part in parts)
+
+    def has_layouts(self, args: tuple[Any, ...]) -> bool:
+        """Whether there is a tensor with a layout of its own, such as a sparse one."""
+        tensors = [it for it in args if isinstance(it, self._torch.Tensor)]
+        return any(it.layout != self._torch.strided or it.is_nested for it in tensors)
 
     def _is_training(self) -> bool:
         """Whether what runs now belongs to the training of a network, for the first time."""
@@ -92,7 +144,7 @@ class FlopCounter:
         if self._torch._C._current_autograd_node() is None:
             return has_gradients or self._in_function > 0
         # A backward pass has no gradients of its own, unless it computes activations once more; or gradients of
-        # gradients, which nobody can tell from that.
+        # gradients, which cannot be distinguished from that.
         self._is_unclear |= has_gradients and not _is_checkpointing()
         return not has_gradients
 
@@ -104,18 +156,91 @@ class FlopCounter:
         counter, plain = self, vars(function)["apply"]
 
         def apply(cls: Any, *args: Any, **kwargs: Any) -> Any:
-            trains = counter._is_training()
-            counter._in_function += trains
+            trains = counter._begin_function()
             try:
                 return plain.__get__(None, cls)(*args, **kwargs)
             finally:
-                counter._in_function -= trains
+                counter._end_function(cls, trains)
 
         function.apply = classmethod(apply)
         try:
             yield
         finally:
             function.apply = plain
+
+    def _begin_function(self) -> bool:
+        trains = self._is_training()
+        self._in_function += trains
+        self._functions.append(_Function())
+        return trains
+
+    def _end_function(self, kind: type, trains: bool) -> None:
+        self._in_function -= trains
+        function = self._functions.pop()
+        if self._functions:
+            self._functions[-1].add(function)
+        if function.is_hidden and trains and not kind.__module__.startswith("torch."):
+            self._without_formula.add(f"{kind.__module__}.{kind.__qualname__}")
+
+    @contextlib.contextmanager
+    def _watched_replays(self) -> Iterator[None]:
+        """Within it, CUDA graphs are noticed: what they replay is not seen."""
+        kind: Any = self._torch.cuda.CUDAGraph
+        counter, plain = self, vars(kind).get("replay")
+        if plain is None:
+            yield
+            return
+
+        def replay(graph: Any) -> Any:
+            counter._is_unclear = True
+            return plain(graph)
+
+        kind.replay = replay
+        try:
+            yield
+        finally:
+            kind.replay = plain
+
+    @contextlib.contextmanager
+    def _watched_compilers(self) -> Iterator[None]:
+        """Within it, a call of `torch.compile` ends the count. Control flow such as `torch.cond` and flexible attention
+        compile what they call, which would lose its gradients."""
+        torch, counter = self._torch, self
+        plain = getattr(torch, "compile", None)
+
+        def compile(*args: Any, **kwargs: Any) -> Any:
+            counter._abandon()
+            return plain(*args, **kwargs)  # type: ignore[misc]
+
+        if plain is not None:
+            torch.compile = compile
+        try:
+            yield
+        finally:
+            if plain is not None:
+                torch.compile = plain
+
+
+class _Function:
+    """The forward pass of a function with a backward pass of its own. If it makes room for its results and no operator
+    computes them, a kernel out of sight does, such as one by Triton."""
+
+    def __init__(self) -> None:
+        self._allocates = self._computes = False
+
+    def look(self, operator: Any, name: str) -> None:
+        """An operator was called within it."""
+        self._allocates |= name in _ALLOCATIONS
+        self._computes |= name not in _ALLOCATIONS and name not in _MOVES and not operator.is_view
+
+    def add(self, within: _Function) -> None:
+        """Another one was called within it."""
+        self._computes |= within._computes or within.is_hidden
+
+    @property
+    def is_hidden(self) -> bool:
+        """Whether its results come from what is not seen."""
+        return self._allocates and not self._computes
 
 
 def _is_checkpointing() -> bool:
@@ -126,83 +251,75 @@ def _is_checkpointing() -> bool:
     return frame is not None
 
 
-def _mode(torch: Any, look: Callable[..., None]) -> Any:
-    """What sees every operator below autograd, and tells `look` of it."""
-    # It warns of kernels by Triton, which are listed here as what they are: operators without a formula.
-    logging.getLogger("torch.utils.flop_counter").setLevel(logging.ERROR)
-    from torch.utils._python_dispatch import TorchDispatchMode
-    from torch.utils.flop_counter import flop_registry
+def _mode(torch: Any, counter: FlopCounter) -> Any:
+    """What sees every operator below autograd, and shows it to `counter`."""
+    return _kind_of_mode(torch)(counter)
 
-    formulas = {packet: _without_recomputation(packet, count) for packet, count in flop_registry.items()}
-    formulas.update(_own_formulas(torch))
+
+@functools.cache
+def _kind_of_mode(torch: Any) -> Any:
+    """Its class, made once: a class is a circle of references, and the window is not to collect it."""
+    from torch.utils._python_dispatch import TorchDispatchMode, _get_current_dispatch_mode
+
+    known, higher_order = formulas(torch), torch._ops.HigherOrderOperator
+    plain = torch.Tensor.__torch_dispatch__
 
     class Mode(TorchDispatchMode):  # type: ignore[misc]
+        # Without it, PyTorch refuses control flow such as `torch.cond` while a mode is there.
+        supports_higher_order_operators = True
+
+        def __init__(self, counter: FlopCounter) -> None:
+            super().__init__()
+            self.counter = counter
+
         def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
             kwargs = kwargs or {}
-            count = formulas.get(func._overloadpacket)
-            if count is None and func is not torch.ops.prim.device.default:
+            if isinstance(func, higher_order):
+                self.counter.miss()
+            elif kinds := [kind for kind in types if kind.__torch_dispatch__ is not plain]:
+                self.counter.look_at_kinds(kinds)
+                if _get_current_dispatch_mode() is None:
+                    # Such tensors take it apart, and its parts get here.
+                    return NotImplemented
+                self.counter.miss()
+            else:
+                return self._looked_at(func, args, kwargs)
+            return func(*args, **kwargs)
+
+        def _looked_at(self, func: Any, args: Any, kwargs: Any) -> Any:
+            formula = known.get(func._overloadpacket)
+            if formula is None and func is not torch.ops.prim.device.default and not self.counter.has_layouts(args):
                 # Some operators get here before they are taken apart.
                 with self:
                     parts = func.decompose(*args, **kwargs)
                 if parts is not NotImplemented:
                     return parts
             result = func(*args, **kwargs)
-            look(func, types, None if count is None else lambda: float(count(*args, **kwargs, out_val=result)))
+            self.counter.look(func, formula, args, kwargs, result)
             return result
 
-    return Mode()
+    return Mode
 
 
-def _own_formulas(torch: Any) -> dict[Any, Callable[..., float]]:
-    """Formulas of operators that PyTorch's table lacks or counts wrongly."""
-    aten = torch.ops.aten
-    own = {
-        "convolution_backward": _convolution_backward,
-        "_scaled_dot_product_flash_attention_for_cpu": _attention,
-        "_scaled_dot_product_flash_attention_for_cpu_backward": lambda grad, *args, **kwargs: 2 * _attention(*args),
-        "mkldnn_rnn_layer": _recurrent_layer,
-        "mkldnn_rnn_layer_backward": _twice(_recurrent_layer),
-        "_cudnn_rnn": _recurrent_network,
-        "_cudnn_rnn_backward": _twice(_recurrent_network),
-    }
-    return {getattr(aten, name): formula for name, formula in own.items() if hasattr(aten, name)}
+# The counter that counts now. A process that is forked meanwhile, such as one that loads data, must not go on with it.
+_COUNTING: Optional[FlopCounter] = None
+_WATCHES_FORKS = False
 
 
-def _convolution_backward(
-    grad: Any, images: Any, weight: Any, biases: Any, stride: Any, padding: Any, dilation: Any, transposed: bool,
-    output_padding: Any, groups: int, output_mask: Any, out_val: Any = None,
-) -> float:
-    """Each gradient takes as much as the forward pass. PyTorch's formula takes grouped convolutions for full ones."""
-    from torch.utils.flop_counter import conv_flop_count
-
-    each = conv_flop_count(images.shape, weight.shape, grad.shape, transposed=transposed)
-    return float(each * sum(output_mask[:2]))
+def _remember(counter: FlopCounter) -> None:
+    global _COUNTING, _WATCHES_FORKS
+    _COUNTING = counter
+    if not _WATCHES_FORKS and hasattr(os, "register_at_fork"):
+        os.register_at_fork(after_in_child=_end_in_child)
+        _WATCHES_FORKS = True
 
 
-def _attention(query: Any, key: Any, value: Any, *args: Any, **kwargs: Any) -> float:
-    """Fused attention on the processor: as on other devices."""
-    from torch.utils.flop_counter import sdpa_flop_count
-
-    return float(sdpa_flop_count(query.shape, key.shape, value.shape))
-
-
-def _without_recomputation(packet: Any, count: Callable[..., Any]) -> Callable[..., float]:
-    """Without what fused attention computes once more in its backward pass: one of the five products in it."""
-    if "attention_backward" not in packet.__name__:
-        return count
-    return lambda *args, **kwargs: 0.8 * float(count(*args, **kwargs))
+def _forget(counter: FlopCounter) -> None:
+    global _COUNTING
+    if _COUNTING is counter:
+        _COUNTING = None
 
 
-def _recurrent_layer(data: Any, of_data: Any, of_state: Any, *args: Any, **kwargs: Any) -> float:
-    """Both matrices of weights are applied in each step of each sequence."""
-    return 2.0 * math.prod(data.shape[:-1]) * (of_data.numel() + of_state.numel())
-
-
-def _recurrent_network(data: Any, weights: Any, *args: Any, **kwargs: Any) -> float:
-    """The same of all layers and directions."""
-    return 2.0 * math.prod(data.shape[:-1]) * sum(weight.numel() for weight in weights if weight.dim() > 1)
-
-
-def _twice(formula: Callable[..., float]) -> Callable[..., float]:
-    """A backward pass: the gradients of inputs and of weights take as much as the forward pass each."""
-    return lambda *args, **kwargs: 2.0 * formula(*args, **kwargs)
+def _end_in_child() -> None:
+    if _COUNTING is not None:
+        _COUNTING.end()

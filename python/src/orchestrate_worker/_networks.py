@@ -10,6 +10,7 @@ nothing is known. Compiled code is never changed: nothing is counted while PyTor
 
 from __future__ import annotations
 
+import contextlib
 import sys
 import time
 import weakref
@@ -34,6 +35,8 @@ class _Hook:
         self.was_called = False
         self.evaluations: list[tuple[Any, Any]] = []
         """When calls without gradients began and ended within the window: seconds, or events of the device."""
+        self.began: Any = None
+        """When such a call began, if a second hook sees its end."""
         self.tensor = torch.Tensor
         self.trains: Callable[[], bool] = torch.is_grad_enabled
         node = getattr(torch._C, "_current_autograd_node", None)
@@ -44,6 +47,7 @@ class _Hook:
     def __call__(self, module: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
         if not self.compiles():
             self.count(args, kwargs)
+            self.began = None if self.trains() else self.now()
 
     def __reduce__(self) -> tuple[Any, ...]:
         return (_Silence, ())
@@ -135,10 +139,26 @@ def _between(began: Any, ended: Any) -> float:
         return 0.0
 
 
-class _Silence:
-    """The hook of a network that was copied or stored."""
+class _End:
+    """A forward hook of the same network: a call has ended."""
 
-    def __call__(self, module: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
+    def __init__(self, hook: _Hook) -> None:
+        self.hook = hook
+
+    def __call__(self, module: Any, args: tuple[Any, ...], result: Any) -> None:
+        hook = self.hook
+        if not hook.compiles() and hook.began is not None:
+            hook.evaluations.append((hook.began, hook.now()))
+            hook.began = None
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (_Silence, ())
+
+
+class _Silence:
+    """A hook of a network that was copied or stored."""
+
+    def __call__(self, module: Any, args: tuple[Any, ...], other: Any) -> None:
         return
 
 
@@ -185,7 +205,7 @@ class Watch:
         return self._ticks - 1
 
     def evaluation_s(self) -> float:
-        """Seconds of the window in which a network was called without gradients, once the device has been waited for."""
+        """Seconds of the window in which a network was called without gradients. The device has been waited for."""
         return sum(_between(*times) for _, hook, _ in self._hooks for times in hook.evaluations)
 
     def close(self) -> list[Entered]:
@@ -266,8 +286,10 @@ def _watch_calls(torch: Any, module: Any, hook: _Hook) -> Callable[[], None]:
     """Lets `hook` count all calls of `module`; returns what ends that."""
     compiled = vars(module).get(_Call.ATTRIBUTE)
     if compiled is None and (_has_steps_of_its_own(module) or not hasattr(torch.nn.Module, _Call.ATTRIBUTE)):
-        handle = module.register_forward_pre_hook(hook, with_kwargs=True)
-        return handle.remove  # type: ignore[no-any-return]
+        handles = contextlib.ExitStack()
+        handles.callback(module.register_forward_pre_hook(hook, with_kwargs=True).remove)
+        handles.callback(module.register_forward_hook(_End(hook)).remove)
+        return handles.close
     call = _Call(module, hook, compiled)
     # Some modules hand on what is set to the one within them.
     vars(module)[_Call.ATTRIBUTE] = call

@@ -207,8 +207,10 @@ def _is_call(event: Any) -> bool:
     if hasattr(event, "activity_type") and event.activity_type():
         return event.activity_type() in ("cpu_op", "user_annotation")
     name = str(event.name())
-    # CUDA's functions have no shapes, no scope, and names like cudaLaunchKernel and cuLaunchKernelEx.
-    return not (name.startswith("cu") and name[2:3].isupper() or name.startswith("cuda") and name[4:5].isupper())
+    # Functions of the runtime are linked to the operator that called them. If none did, their names show what they are:
+    # cudaLaunchKernel and cuLaunchKernelEx.
+    is_named = name.startswith("cu") and name[2:3].isupper() or name.startswith("cuda") and name[4:5].isupper()
+    return not (event.linked_correlation_id() or is_named)
 
 
 def _is_work(event: Any) -> bool:

@@ -7,7 +7,7 @@ import re
 import sys
 import time
 from collections.abc import Hashable, Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from types import TracebackType
 from typing import Any, Optional, TypeVar
 
@@ -120,7 +120,8 @@ class Window:
         """Counts the block as waited for data, where a loop fetches its data itself."""
         began = time.perf_counter()
         try:
-            yield
+            with self._beside.waiting():
+                yield
         finally:
             self.waited(time.perf_counter() - began)
 
@@ -137,6 +138,8 @@ class Window:
             key = outline(item)
             if key not in self._items:
                 self._items[key] = look_into(item)
+        else:
+            self._beside.item = outline(item)
 
     def report(self, **settings: Any) -> None:
         """Adds settings that nothing shows, such as `model` or parameters of the script. What is read back wins."""
@@ -176,6 +179,16 @@ class Window:
         if unit is not None:
             metric["unit"] = unit
         return metric
+
+    # --- for callbacks ------------------------------------------------------------------------------------------------
+
+    def waits(self) -> AbstractContextManager[Any]:
+        """A block in which a profiled iteration waits for data, and which somebody else measures."""
+        return self._beside.waiting()
+
+    def stop(self) -> None:
+        """The training failed: iterations are neither counted nor profiled any more."""
+        self._beside.stop()
 
     # --- the window ---------------------------------------------------------------------------------------------------
 
@@ -243,7 +256,7 @@ class Window:
             self.look_at(item)
             if self._state == "warm-up":
                 # What loads data is no part of what is counted.
-                self._beside.begin_warmup_iteration(self._warmed + 1)
+                self._beside.begin_warmup_iteration(self._warmed + 1, goes_on=True)
             self._left = True
             yield item
             self._left = False
@@ -265,6 +278,7 @@ class Window:
             if item is _ENDED:
                 done -= 1
                 break
+            self._beside.item = outline(item)
             yield item  # type: ignore[misc]
         self._beside.end(done)
         self._is_behind = False
@@ -275,7 +289,7 @@ class Window:
 
     def _end_iteration(self) -> None:
         if self._state == "warm-up":
-            self._beside.end_iteration()
+            self._beside.end_warmup_iteration(self._warmed + 1)
             self._warmed += 1
             if self._warmed == 1:
                 self._first_loss = self._loss
@@ -284,7 +298,7 @@ class Window:
             self._progress.tell("warmup", self._warmed, self._warmup)
             if self._warmed == self._warmup:
                 self._open()
-            else:
+            elif not self._loops:
                 self._beside.begin_warmup_iteration(self._warmed + 1)
             return
         if self._state != "open":
@@ -347,8 +361,9 @@ class Window:
             started_at=self._started_at, ends=[end - self._began for end in self._ends],
             waits=self._waits if self._tells_waits else (), losses=self._losses, first_loss=self._first_loss,
             first_step_s=self._first_step, peak_memory_bytes=self._peak_memory,
-            flops=self._beside.flops, without_formula=self._beside.without_formula, ops=self._beside.ops,
-            can_profile=self._loops and self._framework.can_profile(),
+            flops=self._beside.flops_of(self._items), without_formula=self._beside.without_formula,
+            ops=self._beside.ops,
+            can_profile=(self._loops or self._beside.can_profile_in_warmup()) and self._framework.can_profile(),
         )
         self._beside.tell_missing(self._loops)
         if self._switches_before is not None and self._switches_after is not None:

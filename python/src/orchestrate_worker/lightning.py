@@ -11,6 +11,7 @@ The trainer is stopped after the window.
 from __future__ import annotations
 
 import time
+from contextlib import ExitStack
 from typing import Any, Optional
 
 try:
@@ -31,6 +32,7 @@ class MeasureWindow(Callback):  # type: ignore[misc]
         self._batches = warmup + iters
         self._done = 0
         self._waits_since: Optional[float] = None
+        self._waits = ExitStack()
 
     @property
     def measurement(self) -> Optional[dict[str, Any]]:
@@ -46,6 +48,10 @@ class MeasureWindow(Callback):  # type: ignore[misc]
         """The next batch is waited for: to end the last epoch was no waiting."""
         self._wait_anew()
 
+    def on_validation_start(self, trainer: Any, pl_module: Any) -> None:
+        """Nothing is waited for."""
+        self._waits.close()
+
     def on_validation_end(self, trainer: Any, pl_module: Any) -> None:
         """The next batch is waited for: to validate was no waiting. A trainer does that before it trains, too."""
         if self._waits_since is not None:
@@ -53,6 +59,7 @@ class MeasureWindow(Callback):  # type: ignore[misc]
 
     def on_train_batch_start(self, trainer: Any, pl_module: Any, batch: Any, batch_idx: int) -> None:
         """A batch is there: since the trainer had nothing else to do, it was waited for."""
+        self._waits.close()
         if self._done < self._batches and self._waits_since is not None:
             self.window.waited(time.perf_counter() - self._waits_since)
             self.window.look_at(batch)
@@ -69,10 +76,14 @@ class MeasureWindow(Callback):  # type: ignore[misc]
                 self.window.__exit__(None, None, None)
 
     def _wait_anew(self) -> None:
+        self._waits.close()
         self._waits_since = time.perf_counter()
+        self._waits.enter_context(self.window.waits())
 
     def on_exception(self, trainer: Any, pl_module: Any, exception: BaseException) -> None:
-        """The reason is written for orchestrate."""
+        """The reason is written for orchestrate, and nothing is left that changes what comes next."""
+        self._waits.close()
+        self.window.stop()
         write_failure(exception)
 
     def on_train_end(self, trainer: Any, pl_module: Any) -> None:
