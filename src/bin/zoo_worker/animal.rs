@@ -8,7 +8,7 @@ pub(crate) struct Animal {
     pub(crate) name: &'static str,
     /// The class of its row, as the column `bound` has it.
     pub(crate) class: &'static str,
-    /// Kinds of work, each with its share of the time. It sleeps for what is left.
+    /// Kinds of work, each with its share of the time, products first. It sleeps for what is left.
     pub(crate) parts: &'static [(Part, f64)],
 }
 
@@ -59,7 +59,7 @@ pub(crate) const ANIMALS: &[Animal] = &[
     animal("triad", "memory-bound", &[(Part::Triad, 1.0)]),
     animal("sleep", "host-bound", &[(Part::Product, 0.1)]),
     animal("tiny", "latency-bound", &[(Part::Tiny, 1.0)]),
-    animal("loader", "host-bound", &[(Part::Data, 0.8), (Part::Product, 0.2)]),
+    animal("loader", "host-bound", &[(Part::Product, 0.2), (Part::Data, 0.8)]),
     animal("wasteful", "kernel-bound", &[(Part::Wasteful, 1.0)]),
     animal("half", "mixed", &[(Part::Product, 0.5), (Part::Triad, 0.5)]),
     animal("mostly-gemm", "compute-bound", &[(Part::Product, 0.8), (Part::Triad, 0.2)]),

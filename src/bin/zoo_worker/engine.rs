@@ -7,14 +7,11 @@ use crate::animal::Part;
 
 /// Something that spends time on work.
 pub(crate) trait Engine {
-    /// Does the work of `part` for about so many seconds.
-    fn spend(&mut self, part: Part, seconds: f64) -> Spent;
+    /// Does the work of `part` for about this share of an iteration.
+    fn spend(&mut self, part: Part, share: f64) -> Spent;
 
-    /// Does nothing for so many seconds.
-    fn idle(&mut self, seconds: f64);
-
-    /// Seconds of an iteration, about.
-    fn iteration_s(&self) -> f64;
+    /// Does nothing for this share of an iteration.
+    fn idle(&mut self, share: f64);
 
     /// Seconds since some moment.
     fn now_s(&self) -> f64;

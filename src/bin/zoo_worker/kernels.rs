@@ -6,6 +6,7 @@ use std::arch::x86_64::{
     _mm256_fmadd_ps, _mm256_loadu_ps, _mm256_set1_ps, _mm256_setzero_ps, _mm256_storeu_ps, _mm512_add_ps,
     _mm512_fmadd_ps, _mm512_loadu_ps, _mm512_set1_ps, _mm512_setzero_ps, _mm512_storeu_ps,
 };
+use std::array::from_fn;
 use std::hint::black_box;
 
 /// Rows of a block of the product.
@@ -54,30 +55,37 @@ pub(crate) fn multiply(blocks: &mut Blocks, rounds: u64) {
     multiply_plain(blocks, rounds);
 }
 
-/// Defines a product of the panels with vectors of `$lanes` numbers, for `$rows` rows of the block at a time. Their
-/// sums stay in registers, and do not depend on each other.
+/// Defines a product of the panels with vectors of `$lanes` numbers, for `$rows` rows and `$vectors` vectors of the block
+/// at a time. Their sums do not depend on each other, and leave registers for what is loaded: a sum that does not stay in
+/// a register waits for memory each time.
 #[cfg(target_arch = "x86_64")]
 macro_rules! define_multiply {
-    ($name:ident, $features:literal, $rows:literal, $lanes:literal, $zero:ident, $splat:ident, $load:ident, $add:ident,
-     $multiply_add:ident, $store:ident) => {
+    ($name:ident, $features:literal, $rows:literal, $vectors:literal, $lanes:literal, $zero:ident, $splat:ident,
+     $load:ident, $add:ident, $multiply_add:ident, $store:ident) => {
         #[target_feature(enable = $features)]
         fn $name(blocks: &mut Blocks, rounds: u64) {
             for _ in 0..rounds {
                 let blocks = black_box(&mut *blocks);
-                for first in (0..ROWS).step_by($rows) {
-                    let mut sums = [[$zero(); COLUMNS / $lanes]; $rows];
+                for (first, column) in tiles($rows, $vectors * $lanes) {
+                    let mut sums = [[$zero(); $vectors]; $rows];
                     for (left, right) in blocks.left.iter().zip(blocks.right.iter()) {
-                        for (row, sums) in sums.iter_mut().enumerate() {
-                            let left = $splat(left[first + row]);
-                            for (sum, right) in sums.iter_mut().zip(right.as_chunks::<$lanes>().0) {
-                                // SAFETY: the chunk has as many numbers as a vector.
-                                *sum = $multiply_add(left, unsafe { $load(right.as_ptr()) }, *sum);
+                        let left: &[f32; $rows] =
+                            left[first..].first_chunk().expect("a tile lies in the block");
+                        let right: &[f32; $vectors * $lanes] =
+                            right[column..].first_chunk().expect("a tile lies in the block");
+                        let right = right.as_chunks::<$lanes>().0;
+                        // SAFETY: a chunk has as many numbers as a vector.
+                        let right: [_; $vectors] = from_fn(|at| unsafe { $load(right[at].as_ptr()) });
+                        for row in 0..$rows {
+                            let left = $splat(left[row]);
+                            for at in 0..$vectors {
+                                sums[row][at] = $multiply_add(left, right[at], sums[row][at]);
                             }
                         }
                     }
                     for (sums, row) in sums.iter().zip(&mut blocks.sum[first..]) {
-                        for (sum, old) in sums.iter().zip(row.as_chunks_mut::<$lanes>().0) {
-                            // SAFETY: the chunk has as many numbers as a vector.
+                        for (sum, old) in sums.iter().zip(row[column..].as_chunks_mut::<$lanes>().0) {
+                            // SAFETY: a chunk has as many numbers as a vector.
                             unsafe { $store(old.as_mut_ptr(), $add(*sum, $load(old.as_ptr()))) };
                         }
                     }
@@ -87,12 +95,20 @@ macro_rules! define_multiply {
     };
 }
 
-// 12 rows of two vectors each: 24 of 32 registers.
+/// The first row and the first column of each part of the block.
+fn tiles(rows: usize, columns: usize) -> impl Iterator<Item = (usize, usize)> {
+    (0..ROWS)
+        .step_by(rows)
+        .flat_map(move |row| (0..COLUMNS).step_by(columns).map(move |column| (row, column)))
+}
+
+// 24 of 32 registers hold sums.
 #[cfg(target_arch = "x86_64")]
 define_multiply!(
     multiply_avx512,
     "avx512f",
     12,
+    2,
     16,
     _mm512_setzero_ps,
     _mm512_set1_ps,
@@ -102,12 +118,13 @@ define_multiply!(
     _mm512_storeu_ps
 );
 
-// 3 rows of four vectors each: 12 of 16 registers.
+// 12 of 16 registers hold sums.
 #[cfg(target_arch = "x86_64")]
 define_multiply!(
     multiply_avx2,
     "avx2,fma",
-    3,
+    6,
+    2,
     8,
     _mm256_setzero_ps,
     _mm256_set1_ps,
@@ -121,9 +138,7 @@ define_multiply!(
 fn multiply_plain(blocks: &mut Blocks, rounds: u64) {
     for _ in 0..rounds {
         let blocks = black_box(&mut *blocks);
-        for (first, column) in
-            (0..ROWS).step_by(4).flat_map(|row| (0..COLUMNS).step_by(8).map(move |it| (row, it)))
-        {
+        for (first, column) in tiles(4, 8) {
             let mut sums = [[0.0_f32; 8]; 4];
             for (left, right) in blocks.left.iter().zip(blocks.right.iter()) {
                 for (row, sums) in sums.iter_mut().enumerate() {

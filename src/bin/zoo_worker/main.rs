@@ -77,15 +77,15 @@ fn measure(animal: &Animal, mut engine: impl Engine, flags: &Flags) -> Result<()
 }
 
 fn stretch(animal: &Animal, engine: &mut impl Engine, iterations: u32) -> Stretch {
-    let (began, length) = (engine.now_s(), engine.iteration_s());
+    let began = engine.now_s();
     let mut stretch = Stretch::new(iterations);
     for _ in 0..iterations {
         let mut idle = 1.0;
         for (part, share) in animal.parts {
             idle -= share;
-            stretch.add(*part, engine.spend(*part, share * length));
+            stretch.add(*part, engine.spend(*part, *share));
         }
-        engine.idle(f64::max(idle, 0.0) * length);
+        engine.idle(f64::max(idle, 0.0));
     }
     Stretch { elapsed_s: engine.now_s() - began, ..stretch }
 }

@@ -12,11 +12,14 @@ use crate::engine::{Engine, Spent};
 use crate::kernels::{self, Blocks};
 use crate::team;
 
-/// Seconds of an iteration, about.
+/// Seconds of an iteration without products.
 const ITERATION_S: f64 = 0.5;
 
-/// Seconds of one call of a product, about.
-const PRODUCT_S: f64 = 0.005;
+/// Calls of products in an iteration of products alone. Every run of an animal has as many FLOPs.
+const CALLS: f64 = 64.0;
+
+/// Rounds of each call: half a GFLOP per thread, which takes a few milliseconds.
+const ROUNDS: u64 = 5_500;
 
 /// A triad is this many times as large as all caches.
 const BEYOND_CACHES: u64 = 3;
@@ -30,9 +33,9 @@ const TINY: usize = 64;
 /// The processors of this machine.
 pub(crate) struct Real {
     began: Instant,
+    /// Seconds of the current iteration: its products decide how long it is.
+    iteration_s: f64,
     blocks: Vec<Blocks>,
-    /// Rounds of a product that take about [`PRODUCT_S`].
-    rounds: u64,
     streams: Vec<Stream>,
     device: Option<Launcher>,
 }
@@ -52,25 +55,16 @@ impl Real {
         let streams = if needs(Part::Triad) { streams(threads) } else { Vec::new() };
         let device = needs(Part::Tiny).then(Launcher::start);
         let blocks = (0..threads).map(|_| Blocks::new()).collect();
-        let mut real = Real { began: Instant::now(), blocks, rounds: 1_000, streams, device };
-        real.calibrate();
-        real
-    }
-
-    /// Chooses the rounds of a product by their time, after a first call that warms up.
-    fn calibrate(&mut self) {
-        self.multiply();
-        let spent = self.multiply();
-        self.rounds = ((self.rounds as f64 * PRODUCT_S / spent.seconds).ceil() as u64).max(1);
+        Real { began: Instant::now(), iteration_s: ITERATION_S, blocks, streams, device }
     }
 
     fn multiply(&mut self) -> Spent {
-        let (rounds, began) = (self.rounds, Instant::now());
-        team::run(&mut self.blocks, |blocks| kernels::multiply(blocks, rounds));
+        let began = Instant::now();
+        team::run(&mut self.blocks, |blocks| kernels::multiply(blocks, ROUNDS));
         Spent {
             calls: 1,
             seconds: began.elapsed().as_secs_f64(),
-            flops: self.blocks.len() as f64 * rounds as f64 * kernels::FLOPS_OF_A_ROUND,
+            flops: self.blocks.len() as f64 * ROUNDS as f64 * kernels::FLOPS_OF_A_ROUND,
             bytes: self.blocks.len() as f64 * Blocks::BYTES,
         }
     }
@@ -102,38 +96,47 @@ impl Real {
         Spent { calls: 1, seconds: began.elapsed().as_secs_f64(), flops: 0.0, bytes }
     }
 
-    fn call(&mut self, part: Part, left_s: f64) -> Spent {
-        match part {
-            Part::Product => self.multiply(),
-            Part::Wasteful => self.multiply_and_waste(),
-            Part::Triad => self.stream(),
-            Part::Tiny => self.launch(),
-            Part::Data => {
-                self.idle(left_s);
-                Spent { calls: 1, seconds: left_s, flops: 0.0, bytes: 0.0 }
-            }
+    /// Calls products as often as belong to `share` of an iteration, which is as long as that makes it.
+    fn compute(&mut self, share: f64, product: fn(&mut Real) -> Spent) -> Spent {
+        let mut spent = Spent::default();
+        let calls = (share * CALLS).round();
+        while (spent.calls as f64) < calls {
+            spent += product(self);
         }
+        self.iteration_s = spent.seconds / share;
+        spent
+    }
+
+    /// Repeats `call` until it has taken `share` of an iteration.
+    fn repeat(&mut self, share: f64, call: fn(&mut Real) -> Spent) -> Spent {
+        let seconds = share * self.iteration_s;
+        let (mut spent, mut last) = (Spent::default(), 0.0);
+        // Half a call too much is as far off as half a call too little.
+        while spent.calls == 0 || spent.seconds + last / 2.0 < seconds {
+            let one = call(self);
+            last = one.seconds;
+            spent += one;
+        }
+        spent
     }
 }
 
 impl Engine for Real {
-    fn spend(&mut self, part: Part, seconds: f64) -> Spent {
-        let (mut spent, mut last) = (Spent::default(), 0.0);
-        // Half a call too much is as far off as half a call too little.
-        while spent.calls == 0 || spent.seconds + last / 2.0 < seconds {
-            let call = self.call(part, seconds - spent.seconds);
-            last = call.seconds;
-            spent += call;
+    fn spend(&mut self, part: Part, share: f64) -> Spent {
+        match part {
+            Part::Product => self.compute(share, Real::multiply),
+            Part::Wasteful => self.compute(share, Real::multiply_and_waste),
+            Part::Triad => self.repeat(share, Real::stream),
+            Part::Tiny => self.repeat(share, Real::launch),
+            Part::Data => {
+                self.idle(share);
+                Spent { calls: 1, seconds: share * self.iteration_s, flops: 0.0, bytes: 0.0 }
+            }
         }
-        spent
     }
 
-    fn iteration_s(&self) -> f64 {
-        ITERATION_S
-    }
-
-    fn idle(&mut self, seconds: f64) {
-        thread::sleep(Duration::from_secs_f64(seconds));
+    fn idle(&mut self, share: f64) {
+        thread::sleep(Duration::from_secs_f64(share * self.iteration_s));
     }
 
     fn now_s(&self) -> f64 {

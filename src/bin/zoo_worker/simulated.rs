@@ -53,10 +53,12 @@ impl Simulated {
 }
 
 impl Engine for Simulated {
-    /// The work is that of `seconds`, however long it takes: it is the same in each iteration.
-    fn spend(&mut self, part: Part, seconds: f64) -> Spent {
+    /// The work is that of the share, however long it takes: it is the same in each iteration.
+    fn spend(&mut self, part: Part, share: f64) -> Spent {
+        let seconds = share * ITERATION_S;
         let [product, wasteful, stream] = self.attained;
-        let computing = |share: f64| Spent { calls: 100, flops: share * PEAK * seconds, bytes: 5e6, seconds };
+        let computing =
+            |attained: f64| Spent { calls: 100, flops: attained * PEAK * seconds, bytes: 5e6, seconds };
         let moving =
             |calls: f64, bytes: f64| Spent { calls: calls.max(1.0) as u64, flops: 0.0, bytes, seconds };
         let work = match part {
@@ -74,12 +76,8 @@ impl Engine for Simulated {
         Spent { seconds: scattered, ..work }
     }
 
-    fn idle(&mut self, seconds: f64) {
-        self.now_s += seconds;
-    }
-
-    fn iteration_s(&self) -> f64 {
-        ITERATION_S
+    fn idle(&mut self, share: f64) {
+        self.now_s += share * ITERATION_S;
     }
 
     fn now_s(&self) -> f64 {
