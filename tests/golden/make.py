@@ -101,6 +101,7 @@ STORY = {
     "beta_resnet18_fp32_bs64_run3": {"mhz": 1700, "speed": 0.98},
     "beta_alexnet_fp32_bs64_run1": {"diverged": 17},
     "gamma_resnet18_fp32_bs8_run": {"scatter": 0.14},
+    "gamma_resnet18_fp32_bs16_run": {"memory": 9},
     "gamma_resnet18_fp32_bs16_run6": {"battery": True, "speed": 0.6},
     # Workers that can profile operators, and one that does so beside its window.
     "gamma_vgg11_fp32_bs8_ops": {"absent": True},
@@ -164,8 +165,8 @@ def telemetry(key, told, start, window, end):
     columns = ["time_unix_s", "cpu_busy_s", "cpu_mhz", "cpu_temperature_c", "cpu_throttle_events", "cpu_throttled_s",
                "cpu_quota_held_s", "worker_stopped_events", "cpu_energy_j", "memory_available_bytes",
                "swapped_in_bytes", "swapped_out_bytes", "gpu_sm_mhz", "gpu_memory_mhz", "gpu_power_w", "gpu_energy_j",
-               "gpu_temperature_c", "gpu_memory_used_bytes", "gpu_throttle_reasons", "gpu_foreign_processes",
-               "gpu_graphics_processes"]
+               "gpu_temperature_c", "gpu_memory_used_bytes", "gpu_memory_busy_percent", "gpu_throttle_reasons",
+               "gpu_foreign_processes", "gpu_graphics_processes"]
     lines = csv.DictWriter(out, columns, restval="NA", lineterminator="\n")
     lines.writeheader()
     seconds, joules = 0, 1000.0
@@ -188,6 +189,7 @@ def telemetry(key, told, start, window, end):
             reason = told.get("reason") if inside and seconds % 3 == 0 else None
             line |= {"gpu_sm_mhz": round(mhz + 5 * jitter), "gpu_memory_mhz": 2619, "gpu_power_w": round(watts, 3),
                      "gpu_temperature_c": 55 + seconds % 5, "gpu_memory_used_bytes": 9000000000 + 1000 * seconds,
+                     "gpu_memory_busy_percent": told.get("memory", 60) + seconds % 9 if inside else 0,
                      "gpu_throttle_reasons": reason or "none", "gpu_graphics_processes": "none",
                      "gpu_foreign_processes": told.get("process", "none")}
             if env == "beta":

@@ -79,7 +79,8 @@ fn every_number_and_sentence_is_recomputed_from_the_raw_files() {
 fn every_limit_occurs(report: &BTreeMap<String, Vec<u8>>) {
     let summary = String::from_utf8_lossy(&report["golden/summary.csv"]);
     let bounds = Bound::ALL.map(|bound| bound.to_string());
-    let evidence = ["process", "counters", "throughput", "operators"].map(|kind| format!(",{kind},"));
+    let evidence =
+        ["process", "counters", "throughput", "activity", "operators"].map(|kind| format!(",{kind},"));
     let experiments =
         ["profile it by", "count its", "measure the", "run a larger", "report `flops`", "profile a larger"];
     let experiments = experiments.map(str::to_owned);

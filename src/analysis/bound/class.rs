@@ -28,6 +28,8 @@ pub enum Evidence {
     Counters,
     /// Its throughput alone: it attains so much of the compute roof.
     Throughput,
+    /// Its throughput, and the share of the time in which the device's memory was in use at all.
+    Activity,
     /// The time of its operators.
     Operators,
     /// Nothing does.
@@ -41,6 +43,7 @@ impl Evidence {
             Evidence::Obstacle(_) => "process",
             Evidence::Counters => "counters",
             Evidence::Throughput => "throughput",
+            Evidence::Activity => "activity",
             Evidence::Operators => "operators",
             Evidence::Nothing => "none",
         }

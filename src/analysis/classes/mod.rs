@@ -4,10 +4,14 @@
 //!
 //! 1. An obstacle: the row waits for data or for the host, or its memory spilled. [`bound::obstacles`]
 //! 2. Counters: its place below the roofs with the bytes that a profiler counted.
-//! 3. Throughput: it attains at least 60 % of the compute roof. Its traffic cannot change that.
-//! 4. Operators: at least 60 % of its time is in operators at one roof, far from both, or outside of all operators.
+//! 3. Throughput: it attains at least 60 % of the compute roof, and its traffic cannot change that. Or what its caches
+//!    cannot hold takes at least 60 % of the memory roof. [`traffic`]
+//! 4. Activity: it attains little of the compute roof, and its memory is hardly in use. [`traffic`]
+//! 5. Operators: at least 60 % of its time is in operators at one roof, far from both, or outside of all operators.
 //!
 //! If none decides, the class is unknown and names the cheapest [`experiment`] that would decide it.
+
+mod traffic;
 
 use std::collections::HashMap;
 
@@ -66,6 +70,8 @@ fn by_work(row: &Row<'_>, points: &[&Point], breakdown: Option<&Breakdown<'_>>) 
     match with_bytes(BytesSource::Measured) {
         Some(point) => point.place.class(),
         None => by_throughput(row, with_bytes(BytesSource::Modelled))
+            .or_else(|| traffic::at_least(row))
+            .or_else(|| traffic::at_most(row))
             .unwrap_or_else(|| Class::unknown(Sentence::plain(unplaced(row, breakdown)))),
     }
 }

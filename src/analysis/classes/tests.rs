@@ -122,3 +122,64 @@ fn the_reason_says_where_the_time_goes() {
     let start = "70 % of the time is in operators at the compute roof (threshold 60 %): 70 % of the time in convolutions";
     assert!(found.why().text.starts_with(start), "{}", found.why);
 }
+
+/// AlexNet at 14 images a second, one at a time: five passes over 244 MB of parameters, of which caches hold 32 MB.
+#[test]
+fn a_row_whose_parameters_alone_take_the_bandwidth_is_at_its_memory_roof() {
+    let found = |cache_bytes: u64, bandwidth: f64, counts_steps: bool| {
+        let peaks = Peaks { cache_bytes: Some(cache_bytes), ..measured_peaks(250e9, bandwidth) };
+        let builder = (1..=3).fold(StudyBuilder::new().peaks(peaks), |builder, repeat| {
+            builder.run_with(key("cpu", "alexnet", 1, repeat), 14.0, |record| {
+                let measurement = record.measurement.as_mut().unwrap();
+                measurement.details.parameters = Some(61_100_840);
+                measurement.details.optimizer_steps = Some(measurement.samples).filter(|_| counts_steps);
+            })
+        });
+        class(&builder.build())
+    };
+    let at_roof = found(32_000_000, 20e9, true);
+    assert_eq!((at_roof.bound, at_roof.evidence.as_str()), (Bound::Memory, "throughput"));
+    assert_eq!(at_roof.why.text, "what its caches cannot hold takes 74 % of the memory roof");
+    assert_eq!(found(100_000_000, 20e9, true).bound, Bound::Unknown, "larger caches hold more");
+    assert_eq!(found(32_000_000, 20e9, false).bound, Bound::Unknown, "parameters may be frozen");
+    let above = found(32_000_000, 10e9, true);
+    assert!(above.bound == Bound::Unknown && above.why.text.contains("above the roof"), "{above:?}");
+}
+
+#[test]
+fn a_gpu_whose_memory_is_hardly_in_use_is_far_from_both_roofs() {
+    use crate::record::{Readings, Sensor, Telemetry};
+    let found = |peak: f64, busy: &[Option<f64>], samples: u32, of_window: bool| {
+        let peaks = Peaks { backend: "cuda".into(), ..measured_peaks(peak, 3e12) };
+        let runs = busy.iter().zip(1..);
+        let builder = runs.fold(StudyBuilder::new().peaks(peaks), |builder, (busy, repeat)| {
+            let key = Key { device: Device::Cuda(0), ..key("gpu", "resnet18", 16, repeat) };
+            builder.run_with(key, 100.0, |record| {
+                record.process.as_mut().unwrap().user_s = Some(1.0);
+                record.observed.host_busy_s = Some(2.0);
+                let telemetry = Telemetry { samples, of_window, ..Telemetry::default() };
+                let readings = busy.and_then(|busy| Readings::of([busy - 2.0, busy]));
+                record.observed.telemetry = Some(match readings {
+                    Some(readings) => telemetry.with(Sensor::GpuMemoryBusy, readings),
+                    None => telemetry,
+                });
+            })
+        });
+        class(&builder.build())
+    };
+    let (some, low) = ([Some(12.0), Some(15.0), Some(13.0)], 50e12);
+    let far = found(low, &some, 3, true);
+    assert_eq!((far.bound, far.evidence.as_str()), (Bound::Latency, "activity"), "{far:?}");
+    let expected = "it attains 2 % of the compute roof, and its memory was in use for at most 16 % of the time \
+                    (threshold 20 %)";
+    assert_eq!(far.why.text, expected);
+    for (what, open) in [
+        ("the compute roof is near", found(3e12, &some, 3, true)),
+        ("too few samples", found(low, &some, 2, true)),
+        ("samples of the whole attempt", found(low, &some, 3, false)),
+        ("one run is unknown", found(low, &[Some(12.0), None, Some(13.0)], 3, true)),
+        ("19 % may be rounded", found(low, &[Some(12.0), Some(19.0), Some(13.0)], 3, true)),
+    ] {
+        assert_eq!(open.bound, Bound::Unknown, "{what}");
+    }
+}

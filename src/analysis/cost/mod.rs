@@ -2,6 +2,7 @@
 //! the worker's report.
 
 mod convention;
+mod least;
 
 use super::step::step_bytes;
 use super::unconfirmed::listed;
@@ -38,6 +39,8 @@ pub struct Reported {
 pub struct Described {
     /// Height and width of the images, in pixels.
     pub input_size: u32,
+    /// The number of classes.
+    pub classes: u32,
     /// Trainable parameters.
     pub parameters: u64,
     /// MACs of one image's forward pass.
@@ -54,6 +57,9 @@ pub struct Described {
     pub optimizer: Option<Optimizer>,
     /// How many iterations share such a step.
     pub iterations_a_step: u64,
+    /// Steps of the optimizer per iteration, at least, in runs that report them and as many parameters. `None` if none
+    /// does.
+    pub steps_an_iteration: Option<f64>,
     /// FLOPs of one image's training step as the worker reports them, to compare them with `training_flops`; `None` if
     /// it does not, or if the study's convention counts something else.
     pub reported_flops: Option<f64>,
@@ -282,6 +288,7 @@ fn described(key: &Key, runs: &[&Measurement], convention: FlopsConvention) -> R
     let bytes = network.modelled_bytes(key.batch, element_bytes(key.precision)) as f64 + step;
     Ok(Described {
         input_size,
+        classes,
         parameters,
         forward_macs: network.forward_macs(),
         training_flops: convention.training_flops(network.macs()),
@@ -290,6 +297,7 @@ fn described(key: &Key, runs: &[&Measurement], convention: FlopsConvention) -> R
         modelled_bytes: bytes / f64::from(key.batch),
         optimizer,
         iterations_a_step,
+        steps_an_iteration: steps_an_iteration(key, runs),
         reported_flops: None,
         counted_flops: None,
     })
@@ -310,6 +318,16 @@ fn iterations_a_step(key: &Key, runs: &[&Measurement]) -> u64 {
         _ => None,
     };
     reported.or_else(told).unwrap_or(1).max(1)
+}
+
+/// The least steps of the optimizer per iteration in runs that report them and their number of parameters.
+fn steps_an_iteration(key: &Key, runs: &[&Measurement]) -> Option<f64> {
+    let steps = runs.iter().filter_map(|run| {
+        let iterations = run.samples as f64 / f64::from(key.batch);
+        run.details.parameters?;
+        Some(run.details.optimizer_steps? as f64 / iterations)
+    });
+    steps.min_by(f64::total_cmp)
 }
 
 /// Height and width of the images, and the number of classes.

@@ -49,7 +49,7 @@ fn bound(row: &Row<'_>, class: &Class, counted: Option<&Point>) -> Option<Senten
     match (&class.evidence, counted) {
         (Evidence::Obstacle(obstacle), Some(point)) => Some(in_spite_of_counters(&label, obstacle, point)),
         (Evidence::Obstacle(Obstacle::Processors { .. } | Obstacle::Spill { .. }), None)
-        | (Evidence::Throughput | Evidence::Operators, _) => {
+        | (Evidence::Throughput | Evidence::Activity | Evidence::Operators, _) => {
             Some(class.why().reworded(|why| format!("{label} is {bound}: {why}.")))
         }
         (Evidence::Counters | Evidence::Nothing, Some(_)) => Some(by_counters(&label, class)),

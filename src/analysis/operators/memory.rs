@@ -48,8 +48,6 @@ pub struct MemoryShare {
 /// The levels of `peaks`, the memory last. Empty if its bandwidth is unknown.
 pub(super) fn levels(peaks: &Peaks) -> Vec<Level> {
     let Some(bandwidth) = peaks.bandwidth else { return Vec::new() };
-    let unknown = if peaks.backend == "cpu" { MOST_PROCESSOR_CACHE } else { MOST_GPU_CACHE };
-    let above_memory = peaks.cache_bytes.map_or(unknown, |bytes| bytes as f64);
     // A cache is streamed from by what exceeds the caches above it.
     let above = peaks.caches.iter().map(|cache| cache.capacity.map(|bytes| bytes as f64));
     let below = peaks.caches.iter().skip(1);
@@ -58,7 +56,13 @@ pub(super) fn levels(peaks: &Peaks) -> Vec<Level> {
         Some(Level { name: cache.level.clone(), above: above?, bandwidth })
     };
     let caches = above.zip(below).filter_map(cache);
-    caches.chain([Level { name: "memory".to_owned(), above: above_memory, bandwidth }]).collect()
+    caches.chain([Level { name: "memory".to_owned(), above: cache_capacity(peaks), bandwidth }]).collect()
+}
+
+/// The bytes that all caches of the device hold together: as known, or more than any device has.
+pub(in crate::analysis) fn cache_capacity(peaks: &Peaks) -> f64 {
+    let unknown = if peaks.backend == "cpu" { MOST_PROCESSOR_CACHE } else { MOST_GPU_CACHE };
+    peaks.cache_bytes.map_or(unknown, |bytes| bytes as f64)
 }
 
 impl MemoryShare {

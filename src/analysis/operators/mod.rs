@@ -21,6 +21,7 @@ pub use memory::MemoryShare;
 pub use part::Part;
 
 pub(super) use difference::difference;
+pub(super) use memory::cache_capacity;
 pub(super) use table::{operator_columns, operator_lines};
 
 #[cfg(test)]

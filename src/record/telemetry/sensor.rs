@@ -100,6 +100,7 @@ pub enum Sensor {
     GpuEnergy,
     GpuTemperature,
     GpuMemoryUsed,
+    GpuMemoryBusy,
 }
 
 /// Makes [`Sensor::ALL`] and an exhaustive match for [`Sensor::declaration`] from one table. The doc comment above an
@@ -296,6 +297,15 @@ declare! {
         source: "NVML",
         absent: "the job runs on no NVIDIA GPU",
     }
+    /// Share of the last second, or of a part of it, in which the GPU's memory was read or written at all, in percent.
+    GpuMemoryBusy {
+        part: Gpu,
+        column: "gpu_memory_busy_percent",
+        field: "memory_busy_percent",
+        summary: Gauge(&[("gpu_mean_memory_busy_percent", Mean), ("gpu_max_memory_busy_percent", Max)]),
+        source: "NVML",
+        absent: "the job runs on no NVIDIA GPU, or on a part of one",
+    }
 }
 
 impl Sensor {
@@ -373,7 +383,7 @@ mod tests {
 
     #[test]
     fn every_sensor_is_explained_and_names_its_unit() {
-        const UNITS: [&str; 7] = ["_s", "_mhz", "_c", "_events", "_j", "_w", "_bytes"];
+        const UNITS: [&str; 8] = ["_s", "_mhz", "_c", "_events", "_j", "_w", "_bytes", "_percent"];
         for sensor in Sensor::ALL {
             let Declaration { meaning, column, source, absent, .. } = sensor.declaration();
             assert!(meaning.ends_with('.') && !source.is_empty() && !absent.is_empty(), "{sensor:?}");

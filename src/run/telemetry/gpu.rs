@@ -64,6 +64,8 @@ pub(super) trait Board {
     fn temperature_c(&self) -> Option<f64>;
     /// Memory that all processes together use, in bytes.
     fn memory_used_bytes(&self) -> Option<f64>;
+    /// Share of the last sample period in which its memory was read or written, in percent.
+    fn memory_busy_percent(&self) -> Option<f64>;
     /// What is no number. `job` are the processes that belong there.
     fn state(&self, job: Option<Group>) -> GpuSample;
 }
@@ -71,8 +73,8 @@ pub(super) trait Board {
 /// A board by NVIDIA's driver.
 ///
 /// Of a GPU in MIG mode, a job has a part. Clocks, temperature and throttling are the same for all parts, so those of
-/// the whole GPU are the job's. Power and energy are sums that hold those of others, so they are absent. Memory and
-/// processes are told for each part.
+/// the whole GPU are the job's. Power, energy and the time of the memory are sums that hold those of others, so they
+/// are absent. Memory and processes are told for each part.
 #[derive(Debug)]
 pub(super) struct NvidiaBoard<'a> {
     gpu: Gpu<'a>,
@@ -103,6 +105,10 @@ impl Board for NvidiaBoard<'_> {
 
     fn memory_used_bytes(&self) -> Option<f64> {
         self.gpu.of_job()?.memory_info().ok().map(|memory| memory.used as f64)
+    }
+
+    fn memory_busy_percent(&self) -> Option<f64> {
+        self.gpu.undivided()?.utilization_rates().ok().map(|rates| f64::from(rates.memory))
     }
 
     fn state(&self, job: Option<Group>) -> GpuSample {

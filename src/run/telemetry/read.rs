@@ -61,6 +61,7 @@ fn read(
         Sensor::GpuEnergy => board?.energy_j(),
         Sensor::GpuTemperature => board?.temperature_c(),
         Sensor::GpuMemoryUsed => board?.memory_used_bytes(),
+        Sensor::GpuMemoryBusy => board?.memory_busy_percent(),
     }
 }
 
@@ -107,6 +108,10 @@ mod tests {
             self.show(8e9)
         }
 
+        fn memory_busy_percent(&self) -> Option<f64> {
+            self.show(37.0)
+        }
+
         fn state(&self, _: Option<Group>) -> GpuSample {
             self.0();
             GpuSample { throttle_reasons: Some(vec!["hw_slowdown".to_owned()]), others: None }
@@ -145,6 +150,7 @@ mod tests {
             Sensor::GpuEnergy => 99_000.0,
             Sensor::GpuTemperature => 54.0,
             Sensor::GpuMemoryUsed => 8e9,
+            Sensor::GpuMemoryBusy => 37.0,
         }
     }
 

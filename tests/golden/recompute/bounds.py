@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from statistics import median
 
-from .operators import AT, FAR
+from .operators import AT, FAR, capacity_of_caches
 from .words import passed
 
 FULL = 0.9
@@ -167,6 +167,39 @@ def by_throughput(row):
     return Class("compute-bound", told, "throughput") if shares[0] >= AT else None
 
 
+def by_least_traffic(row):
+    """The class by what the caches cannot hold; `None` if it shows none."""
+    if not has_roofs(row):
+        return None
+    batch = row.key["batch"]
+    steps = [run.details["optimizer_steps"] / (run.measured["samples"] / batch) for run in row.counting]
+    moved = row.cost.least_bytes(batch, min(steps), capacity_of_caches(row.peaks)) / batch
+    low, high = [end / row.cost.flops * moved for end in attained_ends(row)]
+    shares = low / max(row.peaks["bandwidth"]), high / min(row.peaks["bandwidth"])
+    if shares[0] < AT:
+        return None
+    text = f"what its caches cannot hold takes {range_text(shares)} % of the memory roof"
+    if shares[0] > 1:
+        return Class("unknown", f"{text}, which is above the roof", "none")
+    return Class("memory-bound", text, "throughput")
+
+
+def by_activity(row):
+    """The class of a row far from the compute roof whose memory is hardly in use; `None` if it is not known to be."""
+    if row.attained is None or not row.ceiling:
+        return None
+    shown = [run.telemetry for run in row.counting]
+    if not all(it and it["of_window"] and it["samples"] >= 3 and it["gpu_memory_busy_percent"] for it in shown):
+        return None
+    most = max(it["gpu_memory_busy_percent"]["max"] + 1 for it in shown)
+    shares = share_of_compute(row)
+    if shares[1] >= FAR or most >= 100 * FAR * 2 / 3:
+        return None
+    text = (f"it attains {range_text(shares)} % of the compute roof, and its memory was in use for at most "
+            f"{passed(most, 20.0, 0, 'below')} % of the time (threshold 20 %)")
+    return Class("latency-bound", text, "activity")
+
+
 def unplaced(row):
     """Why neither counters nor the throughput show a class."""
     if not row.rates:
@@ -252,7 +285,8 @@ def decided(row):
     if counted_intensity(row) and has_roofs(row):
         found = placed(row)
     else:
-        found = by_throughput(row) or Class("unknown", unplaced(row), "none")
+        found = (by_throughput(row) or by_least_traffic(row) or by_activity(row)
+                 or Class("unknown", unplaced(row), "none"))
     if found.is_open:
         found = by_operators(row) or found
     if found.is_open:

@@ -346,7 +346,7 @@ def bounds(study):
         if keeps:
             continue
         its = class_of(row)
-        if its.evidence in ("throughput", "operators"):
+        if its.evidence in ("throughput", "activity", "operators"):
             yield f"{row.label} is {its.bound}: {its.why}."
         elif is_placed:
             verdict = f"What limits {row.label} is unknown" if its.is_open else f"{row.label} is {its.bound}"

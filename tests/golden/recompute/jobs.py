@@ -171,6 +171,8 @@ JOBS = {
     "gpu_mean_memory_mhz": told("gpu_memory_mhz", "mean"),
     "gpu_max_temperature_c": told("gpu_temperature_c", "max"),
     "gpu_max_memory_used_bytes": told("gpu_memory_used_bytes", "max"),
+    "gpu_mean_memory_busy_percent": told("gpu_memory_busy_percent", "mean"),
+    "gpu_max_memory_busy_percent": told("gpu_memory_busy_percent", "max"),
     "gpu_energy_j": told("gpu_energy_j"),
     "gpu_mean_power_w": draw("gpu", 0),
     "gpu_joules_per_sample": draw("gpu", 1),

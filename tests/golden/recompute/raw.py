@@ -187,7 +187,7 @@ def iterations(text):
 
 GAUGES = [
     "cpu_mhz", "cpu_temperature_c", "memory_available_bytes", "gpu_sm_mhz", "gpu_memory_mhz", "gpu_power_w",
-    "gpu_temperature_c", "gpu_memory_used_bytes",
+    "gpu_temperature_c", "gpu_memory_used_bytes", "gpu_memory_busy_percent",
 ]
 RATES = ["cpu_busy_s", "cpu_throttled_s", "cpu_quota_held_s"]
 GROWTHS = ["cpu_throttle_events", "worker_stopped_events", "swapped_in_bytes", "swapped_out_bytes"]

@@ -1,0 +1,79 @@
+//! Bounds of the traffic of a row between its device and its memory, without counted bytes.
+//!
+//! - **At least.** An iteration moves what its caches provably cannot hold: see `cost::least`. From 60 % of the memory roof
+//!   on, the row is at it, whatever it moves besides.
+//! - **At most.** A GPU's driver reports for how much of the time its memory was read or written at all. Traffic as a
+//!   share of what the memory could ever move is no higher. A roof that was measured is at least two thirds of that, so a
+//!   memory that is in use for less than 20 % of the time is below 30 % of its roof.
+//!
+//! The second needs samples within the window, and takes the highest of all runs: each covers up to the second before
+//! it, so the first may include time before the window.
+
+use super::{share_of_compute, shares_text};
+use crate::analysis::bound::{AT_ROOF, Bound, Class, Evidence, FAR_FROM_ROOF};
+use crate::analysis::claim::{Compared, Limit, Relation, Sentence};
+use crate::analysis::group::Row;
+use crate::analysis::operators::cache_capacity;
+use crate::analysis::roofline::rates;
+use crate::record::{Record, Sensor};
+
+/// The least share of what a memory could ever move that a measured roof is.
+const LEAST_ROOF: f64 = 2.0 / 3.0;
+
+/// The fewest samples of the sensors within a window.
+const LEAST_SAMPLES: u32 = 3;
+
+/// The driver reports whole percent, and nobody says how it rounds.
+const ROUNDED: f64 = 1.0;
+
+/// The class of a row whose least traffic is at the memory roof. `None` if that is unknown, or decides nothing.
+pub(super) fn at_least(row: &Row<'_>) -> Option<Class> {
+    let peaks = row.ceilings()?;
+    let bytes = row.cost.as_ref().ok()?.described()?.least_bytes(&row.config, cache_capacity(peaks))?;
+    let share = rates(row)?.times(bytes / f64::from(row.config.batch)).over(peaks.bandwidth?);
+    if share.low < AT_ROOF {
+        return None;
+    }
+    let (range, claims) = shares_text(share);
+    let text = format!("what its caches cannot hold takes {range} % of the memory roof");
+    if share.low > 1.0 {
+        return Some(Class::unknown(Sentence::new(format!("{text}, which is above the roof"), claims)));
+    }
+    Some(class(Bound::Memory, Evidence::Throughput, Sentence::new(text, claims)))
+}
+
+/// The class of a row that is far from the compute roof while its memory is hardly in use. `None` if one of both is
+/// unknown, or decides nothing.
+pub(super) fn at_most(row: &Row<'_>) -> Option<Class> {
+    let of_compute = share_of_compute(row)?;
+    let most = memory_in_use(row)?;
+    let limit = 100.0 * FAR_FROM_ROOF * LEAST_ROOF;
+    if of_compute.high >= FAR_FROM_ROOF || most >= limit {
+        return None;
+    }
+    let (range, mut claims) = shares_text(of_compute);
+    let most = Compared::new(most, Relation::Below, Limit::with_unit(limit, " %"), 0);
+    let text = format!(
+        "it attains {range} % of the compute roof, and its memory was in use for at most {} % of the time (threshold {})",
+        most.number(),
+        most.limit()
+    );
+    claims.push(most);
+    Some(class(Bound::Latency, Evidence::Activity, Sentence::new(text, claims)))
+}
+
+/// For how much of the time the memory of the device was in use at most, in percent, over all runs that count.
+fn memory_in_use(row: &Row<'_>) -> Option<f64> {
+    let counting = row.runs.iter().filter(|run| run.counts());
+    let of_run = |record: &Record| {
+        let telemetry = record.observed.telemetry.as_ref()?;
+        let is_known = telemetry.of_window && telemetry.samples >= LEAST_SAMPLES;
+        telemetry.readings(Sensor::GpuMemoryBusy).filter(|_| is_known).map(|busy| busy.max + ROUNDED)
+    };
+    let all: Option<Vec<f64>> = counting.map(|run| run.cell.record().and_then(of_run)).collect();
+    all?.into_iter().max_by(f64::total_cmp)
+}
+
+fn class(bound: Bound, evidence: Evidence, why: Sentence) -> Class {
+    Class { bound, evidence, why, time: None, experiment: None }
+}
