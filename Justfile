@@ -235,9 +235,12 @@ bench-overhead *JOBS:
 # Runs workers whose limit is known by construction, and prints how often the class of their rows is wrong or open.
 bound-zoo *ARGS: build
     cargo build --release --locked --features torch --bin zoo-worker
-    {{ orchestrate }} peaks measure --device cpu --if-missing
     python3 -B bench/zoo.py {{ orchestrate }} {{ parent_directory(orchestrate) }}/zoo-worker \
         "${CARGO_TARGET_DIR:-target}/bound-zoo" {{ ARGS }}
+
+# Breaks the analysis in five ways, in builds of their own, and checks that the zoo sees each of them.
+bound-zoo-sees:
+    python3 -B tests/zoo/mutants.py
 
 # Measures how long `aggregate` and `report` take for 10,000 records, without the store's cache and with it.
 bench-report *ARGS:

@@ -3,10 +3,11 @@
     python3 bench/zoo.py ORCHESTRATE ZOO_WORKER STATE [--batches 1 2 4] [--repeats 3]
 
 Prints the confusion matrix: a line for each expected class, a column for each class that was found. A class that is not
-the expected one is wrong; `unknown` is open. Ends with 1 if a class is wrong, or if more than 10 % are open.
+the expected one is wrong; `unknown` is open, unless it is expected. Ends with 1 if a class is wrong, or if more than
+10 % are open.
 
-The machine's peaks have to be measured before; `just bound-zoo` does that, and builds what this needs. A machine that
-does other work at the same time has lower roofs than those that were measured, which this counts as open or wrong.
+The machine's peaks are measured first. A machine that does other work at the same time has other roofs than those that
+were measured, which this counts as open or wrong.
 """
 
 import argparse
@@ -63,10 +64,11 @@ def confusion(rows, expected):
 def judged(counts):
     """The number of rows, and of wrong and open ones among them.
 
-    >>> judged({("mixed", "mixed"): 2, ("mixed", "memory-bound"): 1, ("mixed", "unknown"): 3})
-    (6, 1, 3)
+    >>> found = {("mixed", "mixed"): 2, ("mixed", "memory-bound"): 1, ("mixed", "unknown"): 3}
+    >>> judged(found | {("unknown", "unknown"): 1})
+    (7, 1, 3)
     """
-    still_open = sum(n for (_, found), n in counts.items() if found == OPEN)
+    still_open = sum(n for (expected, found), n in counts.items() if found == OPEN != expected)
     wrong = sum(n for (expected, found), n in counts.items() if found not in (OPEN, expected))
     return sum(counts.values()), wrong, still_open
 
@@ -89,7 +91,7 @@ def table(counts):
 
 def run(options, *words):
     environment = dict(os.environ, ORCHESTRATE_STORE=str(options.state / "runs"))
-    ended = subprocess.run([options.orchestrate, *words], env=environment, check=False)
+    ended = subprocess.run([options.orchestrate, *words], cwd=options.state, env=environment, check=False)
     if ended.returncode not in (0, 10):
         sys.exit(f"{' '.join(words)} failed with {ended.returncode}")
 
@@ -98,7 +100,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("orchestrate", type=os.path.abspath)
     parser.add_argument("worker", type=os.path.abspath)
-    parser.add_argument("state", type=pathlib.Path)
+    parser.add_argument("state", type=lambda path: pathlib.Path(path).absolute())
     parser.add_argument("--batches", type=int, nargs="+", default=[1, 2, 4])
     parser.add_argument("--repeats", type=int, default=3)
     options = parser.parse_args()
@@ -107,6 +109,7 @@ def main():
     options.state.mkdir(parents=True)
     path = options.state / "zoo.yaml"
     path.write_text(matrix(options.worker, expected, options))
+    run(options, "peaks", "measure", "--device", "cpu")
     run(options, "run", str(path))
     run(options, "aggregate", "zoo", "--out", str(options.state / "report"), "-q")
     with open(options.state / "report" / "zoo" / "summary.csv", newline="", encoding="utf-8") as file:

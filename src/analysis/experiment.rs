@@ -41,6 +41,15 @@ fn for_operator(operator: &PlacedOperator<'_>, row: &Row<'_>, matrix: &str) -> S
             row.config.device
         );
     }
+    if let Some((_, share)) = rates.of_memory.as_ref().and_then(|memory| memory.streams.as_ref())
+        && share.is_wide()
+    {
+        let remedy = format!(
+            "measure the ceilings when nothing else uses the memory: `orchestrate peaks measure --device {}`",
+            row.config.device
+        );
+        return by_counters(row, matrix, &remedy);
+    }
     by_counters(row, matrix, &format!("run a larger batch: the data of `{name}` then exceed the caches"))
 }
 

@@ -112,6 +112,10 @@ STORY = {
     "gamma_alexnet": {"profiles": True},
     "gamma_vgg11": {"profiles": True},
     "gamma_resnet18_fp32_bs32_run3": {"beside": True},
+    # FLOPs that its library counted, evaluation within the window, and a batch that nothing confirms.
+    "beta_vgg11_fp32_bs16_run": {"counted": 1.032},
+    "gamma_vgg11_fp32_bs8_run": {"evaluates": 0.125},
+    "gamma_vgg11_fp32_bs32_run2": {"repeated": ["batch", "threads"]},
     # It waits for its host.
     "beta_alexnet_bf16_bs64_run": {"cores": 15.2},
     "beta_alexnet_bf16_bs32_run": {"waits": 0.2},
@@ -214,6 +218,12 @@ def measurement(key, told, iters, elapsed, start):
                     "peak_device_memory_bytes": 4000000000 + 1000000 * batch}
     if "diverged" in told:
         details["first_non_finite_iteration"] = told["diverged"]
+    if "counted" in told:
+        details["counted_flops_per_sample"] = told["counted"] * network.flops
+    if "evaluates" in told:
+        details["evaluation_share"] = told["evaluates"] * (1 + 0.1 * key["repeat"])
+    if "repeated" in told:
+        details["repeated"] = told["repeated"]
     if "waits" in told:
         details["data_wait_s"] = told["waits"] * elapsed
     effective = {"device": "cpu" if env == "alpha" else "cuda", "precision": key["precision"], "batch": batch,

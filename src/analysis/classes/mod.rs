@@ -4,24 +4,24 @@
 //!
 //! 1. An obstacle: the row waits for data or for the host, or its memory spilled. [`bound::obstacles`]
 //! 2. Counters: its place below the roofs with the bytes that a profiler counted.
-//! 3. Throughput: it attains at least 60 % of the compute roof, and its traffic cannot change that. Or what its caches
-//!    cannot hold takes at least 60 % of the memory roof. [`traffic`]
+//! 3. Throughput: it attains at least 60 % of the compute roof, and its traffic cannot change that: [`throughput`]. Or
+//!    what its caches cannot hold takes at least 60 % of the memory roof. [`traffic`]
 //! 4. Activity: it attains little of the compute roof, and its memory is hardly in use. [`traffic`]
 //! 5. Operators: at least 60 % of its time is in operators at one roof, far from both, or outside of all operators.
 //!
 //! If none decides, the class is unknown and names the cheapest [`experiment`] that would decide it.
 
+mod throughput;
 mod traffic;
 
 use std::collections::HashMap;
 
-use super::bound::{AT_ROOF, Bound, Class, Evidence, Obstacle, percent, sides};
+use super::bound::{Bound, Class, Evidence, Obstacle};
 use super::claim::{Compared, Limit, Relation, Sentence};
 use super::experiment::experiment;
 use super::group::Row;
 use super::operators::{Breakdown, TimeByLimit};
-use super::peaks::Range;
-use super::roofline::{BytesSource, Point, Roofline, rates};
+use super::roofline::{BytesSource, Point, Roofline};
 
 /// The share of an iteration from which one kind of limit is that of the row.
 pub const MOST_OF_TIME: f64 = 0.6;
@@ -69,52 +69,11 @@ fn by_work(row: &Row<'_>, points: &[&Point], breakdown: Option<&Breakdown<'_>>) 
     let with_bytes = |source| points.iter().copied().find(|point| point.source == source);
     match with_bytes(BytesSource::Measured) {
         Some(point) => point.place.class(),
-        None => by_throughput(row, with_bytes(BytesSource::Modelled))
+        None => throughput::by_throughput(row, with_bytes(BytesSource::Modelled))
             .or_else(|| traffic::at_least(row))
             .or_else(|| traffic::at_most(row))
             .unwrap_or_else(|| Class::unknown(Sentence::plain(unplaced(row, breakdown)))),
     }
-}
-
-/// The class by the share of the compute roof that `row` attains. `None` if that is unknown, or decides nothing. Its
-/// traffic changes nothing, but by `modelled` bytes it may be at the memory roof as well.
-fn by_throughput(row: &Row<'_>, modelled: Option<&Point>) -> Option<Class> {
-    let share = share_of_compute(row)?;
-    let (range, mut claims) = shares_text(share);
-    let mut text = format!("it attains {range} % of the compute roof");
-    if share.low > 1.0 {
-        let why = Sentence::new(format!("{text}, which is above the roof"), claims);
-        return Some(Class::unknown(why));
-    }
-    let of_memory = modelled.map(|point| point.place.attained.over(point.place.allowed));
-    if let Some(of_memory) = of_memory.filter(|share| share.high >= AT_ROOF) {
-        let (range, more) = shares_text(of_memory);
-        text += &format!(
-            ", and may be at the memory roof as well: if data moved once per layer, that would be {range} % of it"
-        );
-        claims.extend(more);
-    }
-    (share.low >= AT_ROOF).then(|| Class {
-        bound: Bound::Compute,
-        evidence: Evidence::Throughput,
-        why: Sentence::new(text, claims),
-        time: None,
-        experiment: None,
-    })
-}
-
-/// A share of a roof in percent, and what that claims.
-fn shares_text(share: Range) -> (String, Vec<Compared>) {
-    let [low, high] = share.ends().map(percent);
-    let text = if low == high { high } else { format!("{low} to {high}") };
-    (text, share.ends().into_iter().flat_map(sides).collect())
-}
-
-/// FLOP/s ÷ the compute ceiling, with the scatter of the throughput and the range of the ceiling.
-pub(super) fn share_of_compute(row: &Row<'_>) -> Option<Range> {
-    let flops = row.cost.as_ref().ok()?.training_flops();
-    let ceiling = row.ceilings()?.ceiling(row.config.precision)?;
-    Some(rates(row)?.times(flops).over(ceiling.flops_per_s))
 }
 
 /// A kind of limit that takes a share of the time.

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::analysis::fixture::{StudyBuilder, key, measured_peaks, operator, profile, study_with_operators};
-use crate::analysis::peaks::Peaks;
+use crate::analysis::peaks::{Peaks, Range};
 use crate::analysis::{Study, analyse};
 use crate::job::{Device, Key};
 use crate::protocol::{OperatorClass, OperatorProfile, OperatorSample};
@@ -86,6 +86,15 @@ fn a_row_without_an_answer_names_the_experiment_that_would_give_it() {
     assert_eq!(
         experiment(row(vec![unknown.clone()])),
         "report `flops` and `bytes` of the operator `mystery`, whose work is unknown"
+    );
+    let shared = Peaks { bandwidth: Some(Range { low: 15e9, high: 20e9 }), ..peaks() };
+    let stream = operator("triad", OperatorClass::Elementwise, 2.8, 0.0, 0.5 * 20.0 * 2.8);
+    let builder = StudyBuilder::new().peaks(shared);
+    assert_eq!(
+        experiment(
+            builder.operators(&key("cpu", "resnet18", 16, 1), 10.0, profile(3.2, vec![stream])).build()
+        ),
+        "measure the ceilings when nothing else uses the memory: `orchestrate peaks measure --device cpu`"
     );
     let short = StudyBuilder::new().peaks(peaks());
     let slowed = profile(6.4, vec![at_compute(0.9)]);

@@ -9,7 +9,7 @@
 //! The second needs samples within the window, and takes the highest of all runs: each covers up to the second before
 //! it, so the first may include time before the window.
 
-use super::{share_of_compute, shares_text};
+use super::throughput::{share_of_compute, shares_text};
 use crate::analysis::bound::{AT_ROOF, Bound, Class, Evidence, FAR_FROM_ROOF};
 use crate::analysis::claim::{Compared, Limit, Relation, Sentence};
 use crate::analysis::group::Row;

@@ -1,4 +1,6 @@
 //! The animals: how each divides its time, and the class that follows.
+//!
+//! Two of them are traps: nothing shows what limits them, but an analysis that drops a premise finds a class.
 
 use orchestrate::protocol::OperatorClass;
 
@@ -10,17 +12,21 @@ pub(crate) struct Animal {
     pub(crate) class: &'static str,
     /// Kinds of work, each with its share of the time, products first. It sleeps for what is left.
     pub(crate) parts: &'static [(Part, f64)],
+    /// How long it sleeps besides in an iteration that is profiled, in iterations.
+    pub(crate) delay: f64,
 }
 
 /// A kind of work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Part {
-    /// Products of matrices that stay in the nearest cache: at the compute roof.
+    /// Products that stay in registers: at the compute roof.
     Product,
     /// The same products, each followed by as long a time in which nothing is multiplied: at neither roof.
     Wasteful,
     /// a = b + s c beyond all caches: at the memory roof.
     Triad,
+    /// The same in the nearest cache: faster than any memory.
+    Cached,
     /// A few additions, each handed to another thread: the launch takes the time.
     Tiny,
     /// Waiting for data.
@@ -31,9 +37,10 @@ impl Part {
     /// The name of its operator.
     pub(crate) fn name(self) -> &'static str {
         match self {
-            Part::Product => "product in cache",
+            Part::Product => "product in registers",
             Part::Wasteful => "product that wastes half of its time",
             Part::Triad => "triad in memory",
+            Part::Cached => "triad in cache",
             Part::Tiny => "tiny addition",
             Part::Data => "wait for data",
         }
@@ -43,14 +50,14 @@ impl Part {
     pub(crate) fn class(self) -> OperatorClass {
         match self {
             Part::Product | Part::Wasteful => OperatorClass::Product,
-            Part::Triad | Part::Tiny => OperatorClass::Elementwise,
+            Part::Triad | Part::Cached | Part::Tiny => OperatorClass::Elementwise,
             Part::Data => OperatorClass::Data,
         }
     }
 }
 
 const fn animal(name: &'static str, class: &'static str, parts: &'static [(Part, f64)]) -> Animal {
-    Animal { name, class, parts }
+    Animal { name, class, parts, delay: 0.0 }
 }
 
 /// All animals. A limit is that of a row if it takes at least 60 % of the time.
@@ -64,4 +71,8 @@ pub(crate) const ANIMALS: &[Animal] = &[
     animal("half", "mixed", &[(Part::Product, 0.5), (Part::Triad, 0.5)]),
     animal("mostly-gemm", "compute-bound", &[(Part::Product, 0.8), (Part::Triad, 0.2)]),
     animal("mostly-triad", "memory-bound", &[(Part::Product, 0.2), (Part::Triad, 0.8)]),
+    // No ceiling of that cache is known, so its bytes say nothing.
+    animal("cached", "unknown", &[(Part::Cached, 1.0)]),
+    // Its profile is that of another program.
+    Animal { delay: 2.0, ..animal("delayed", "unknown", &[(Part::Wasteful, 1.0)]) },
 ];

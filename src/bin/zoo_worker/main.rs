@@ -67,16 +67,17 @@ fn run(flags: &Flags) -> Result<(), String> {
 
 /// Warms up, measures a window, and profiles further iterations if that is asked for.
 fn measure(animal: &Animal, mut engine: impl Engine, flags: &Flags) -> Result<(), String> {
-    stretch(animal, &mut engine, 1);
-    let window = stretch(animal, &mut engine, flags.number("iters").unwrap_or(3));
+    stretch(animal, &mut engine, 1, 0.0);
+    let window = stretch(animal, &mut engine, flags.number("iters").unwrap_or(3), 0.0);
     let profiled = std::env::var(OPERATORS_VARIABLE).ok().and_then(|number| number.parse().ok());
-    let profile = profiled.map(|iterations| stretch(animal, &mut engine, iterations));
+    let profile = profiled.map(|iterations| stretch(animal, &mut engine, iterations, animal.delay));
     let measurement =
         report::measurement(flags, &window, profile.as_ref(), engine.device_name(), engine.threads());
     report::write(flags, &measurement)
 }
 
-fn stretch(animal: &Animal, engine: &mut impl Engine, iterations: u32) -> Stretch {
+/// Iterations of `animal`, each with a `delay`, in iterations.
+fn stretch(animal: &Animal, engine: &mut impl Engine, iterations: u32, delay: f64) -> Stretch {
     let began = engine.now_s();
     let mut stretch = Stretch::new(iterations);
     for _ in 0..iterations {
@@ -85,7 +86,7 @@ fn stretch(animal: &Animal, engine: &mut impl Engine, iterations: u32) -> Stretc
             idle -= share;
             stretch.add(*part, engine.spend(*part, *share));
         }
-        engine.idle(f64::max(idle, 0.0));
+        engine.idle(f64::max(idle, 0.0) + delay);
     }
     Stretch { elapsed_s: engine.now_s() - began, ..stretch }
 }

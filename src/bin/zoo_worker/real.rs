@@ -9,7 +9,7 @@ use orchestrate::processor::processor_name;
 
 use crate::animal::{Animal, Part};
 use crate::engine::{Engine, Spent};
-use crate::kernels::{self, Blocks};
+use crate::kernels::{self, Block};
 use crate::team;
 
 /// Seconds of an iteration without products.
@@ -18,14 +18,20 @@ const ITERATION_S: f64 = 0.5;
 /// Calls of products in an iteration of products alone. Every run of an animal has as many FLOPs.
 const CALLS: f64 = 64.0;
 
-/// Rounds of each call: half a GFLOP per thread, which takes a few milliseconds.
-const ROUNDS: u64 = 5_500;
+/// Rounds of each call: about half a GFLOP per thread, which takes a few milliseconds.
+const ROUNDS: u64 = 1_000;
 
-/// A triad is this many times as large as all caches.
-const BEYOND_CACHES: u64 = 3;
+/// A triad is this many times as large as the caches of one processor. Others may have caches of their own.
+const BEYOND_CACHES: u64 = 12;
 
 /// The capacity of the caches if the system does not report it.
 const UNKNOWN_CACHES: u64 = 256 << 20;
+
+/// Elements of each array of a triad in cache: 12 kB together, a part of the nearest cache of any processor.
+const CACHED: usize = 1_024;
+
+/// Passes of a triad in cache between two looks at the clock.
+const PASSES: u64 = 20_000;
 
 /// Elements of a tiny addition.
 const TINY: usize = 64;
@@ -35,7 +41,7 @@ pub(crate) struct Real {
     began: Instant,
     /// Seconds of the current iteration: its products decide how long it is.
     iteration_s: f64,
-    blocks: Vec<Blocks>,
+    blocks: Vec<Block>,
     streams: Vec<Stream>,
     device: Option<Launcher>,
 }
@@ -47,25 +53,37 @@ struct Stream {
     c: Vec<f32>,
 }
 
+impl Stream {
+    fn new(elements: usize) -> Self {
+        Stream { a: vec![0.0; elements], b: vec![1.0; elements], c: vec![2.0; elements] }
+    }
+}
+
 impl Real {
     /// A machine with the arrays that `animal` needs.
     pub(crate) fn new(animal: &Animal) -> Self {
         let needs = |part: Part| animal.parts.iter().any(|(it, _)| *it == part);
         let threads = team::size();
-        let streams = if needs(Part::Triad) { streams(threads) } else { Vec::new() };
+        let streams = if needs(Part::Triad) {
+            streams(threads)
+        } else if needs(Part::Cached) {
+            (0..threads).map(|_| Stream::new(CACHED)).collect()
+        } else {
+            Vec::new()
+        };
         let device = needs(Part::Tiny).then(Launcher::start);
-        let blocks = (0..threads).map(|_| Blocks::new()).collect();
+        let blocks = (0..threads).map(|_| Block::new()).collect();
         Real { began: Instant::now(), iteration_s: ITERATION_S, blocks, streams, device }
     }
 
     fn multiply(&mut self) -> Spent {
         let began = Instant::now();
-        team::run(&mut self.blocks, |blocks| kernels::multiply(blocks, ROUNDS));
+        let flops = team::run(&mut self.blocks, |block| kernels::multiply(block, ROUNDS));
         Spent {
             calls: 1,
             seconds: began.elapsed().as_secs_f64(),
-            flops: self.blocks.len() as f64 * ROUNDS as f64 * kernels::FLOPS_OF_A_ROUND,
-            bytes: self.blocks.len() as f64 * Blocks::BYTES,
+            flops: flops.into_iter().sum(),
+            bytes: self.blocks.len() as f64 * Block::BYTES,
         }
     }
 
@@ -85,6 +103,14 @@ impl Real {
         let elements: usize = self.streams.iter().map(|it| it.a.len()).sum();
         let bytes = (3 * size_of::<f32>() * elements) as f64;
         Spent { calls: 1, seconds: began.elapsed().as_secs_f64(), flops: 0.0, bytes }
+    }
+
+    /// Each pass is a call.
+    fn stream_in_cache(&mut self) -> Spent {
+        let began = Instant::now();
+        team::run(&mut self.streams, |it| kernels::triad_in_cache(&mut it.a, &it.b, &it.c, PASSES));
+        let bytes = (3 * size_of::<f32>() * CACHED * self.streams.len()) as f64 * PASSES as f64;
+        Spent { calls: PASSES, seconds: began.elapsed().as_secs_f64(), flops: 0.0, bytes }
     }
 
     fn launch(&mut self) -> Spent {
@@ -127,6 +153,7 @@ impl Engine for Real {
             Part::Product => self.compute(share, Real::multiply),
             Part::Wasteful => self.compute(share, Real::multiply_and_waste),
             Part::Triad => self.repeat(share, Real::stream),
+            Part::Cached => self.repeat(share, Real::stream_in_cache),
             Part::Tiny => self.repeat(share, Real::launch),
             Part::Data => {
                 self.idle(share);
@@ -156,8 +183,7 @@ impl Engine for Real {
 fn streams(threads: usize) -> Vec<Stream> {
     let bytes = BEYOND_CACHES * caches().unwrap_or(UNKNOWN_CACHES);
     let elements = bytes as usize / (3 * size_of::<f32>() * threads);
-    let stream = || Stream { a: vec![0.0; elements], b: vec![1.0; elements], c: vec![2.0; elements] };
-    let mut streams: Vec<Stream> = (0..threads).map(|_| stream()).collect();
+    let mut streams: Vec<Stream> = (0..threads).map(|_| Stream::new(elements)).collect();
     // Zeros have no pages before they are written to.
     team::run(&mut streams, |it| it.a.fill(1.0));
     streams

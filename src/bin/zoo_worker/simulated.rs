@@ -16,6 +16,12 @@ const BANDWIDTH: f64 = 1e12;
 /// The least bytes of one triad: more than twice any cache holds.
 const TRIAD_BYTES: f64 = 4e9;
 
+/// How many times as fast as the memory a cache is.
+const CACHE: f64 = 3.0;
+
+/// Bytes of a triad in it: fewer than GPUs hold.
+const CACHED_BYTES: f64 = 1e8;
+
 /// Seconds of an iteration: enough for several triads in a fifth of it. A window may last little longer than its
 /// process.
 const ITERATION_S: f64 = 0.1;
@@ -67,6 +73,10 @@ impl Engine for Simulated {
             Part::Triad => {
                 let bytes = stream * BANDWIDTH * seconds;
                 moving(bytes / TRIAD_BYTES, bytes)
+            }
+            Part::Cached => {
+                let bytes = CACHE * BANDWIDTH * seconds;
+                moving(bytes / CACHED_BYTES, bytes)
             }
             Part::Tiny => moving(seconds / LAUNCH_S, TINY_BYTES * seconds / LAUNCH_S),
             Part::Data => moving(1.0, 0.0),

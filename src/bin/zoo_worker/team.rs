@@ -8,12 +8,11 @@ pub(crate) fn size() -> usize {
     thread::available_parallelism().map_or(1, NonZeroUsize::get)
 }
 
-/// Runs `work` once for each of `places`, each in its own thread, and waits for all.
-pub(crate) fn run<T: Send>(places: &mut [T], work: impl Fn(&mut T) + Sync) {
+/// Runs `work` once for each of `places`, each in its own thread, and waits for all. Returns their results.
+pub(crate) fn run<T: Send, R: Send>(places: &mut [T], work: impl Fn(&mut T) -> R + Sync) -> Vec<R> {
     thread::scope(|scope| {
         let work = &work;
-        for place in places {
-            scope.spawn(move || work(place));
-        }
-    });
+        let started: Vec<_> = places.iter_mut().map(|place| scope.spawn(move || work(place))).collect();
+        started.into_iter().map(|thread| thread.join().expect("no work panics")).collect()
+    })
 }

@@ -2,7 +2,7 @@
 
 from datetime import datetime, timezone
 from math import expm1, floor, log, log10
-from statistics import mean
+from statistics import mean, median
 
 from . import maths
 from .axes import blocks, started
@@ -17,10 +17,10 @@ from .words import both, counted, digit_of_interval, fixed, passed, ratio_texts,
 
 def findings(study):
     return [
-        *completeness(study), *splits(study), *undeclared(study), *mixed(study), *unconfirmed(study), *disturbed(study),
-        *left_out(study), *bias(study), *scatter(study), *kept(study), *load_unknown(study), *waiting(study),
-        *shifted(study),
-        *bounds(study), *executed(study), *no_cost(study), *no_peaks(study), *doubtful(study), *above(study),
+        *completeness(study), *splits(study), *undeclared(study), *mixed(study), *unconfirmed(study),
+        *batch_unconfirmed(study), *disturbed(study), *left_out(study), *bias(study), *scatter(study), *kept(study),
+        *load_unknown(study), *waiting(study), *evaluating(study), *shifted(study), *bounds(study), *executed(study),
+        *counted_otherwise(study), *no_cost(study), *no_peaks(study), *doubtful(study), *above(study),
     ]
 
 
@@ -111,6 +111,14 @@ def unconfirmed(study):
         are, them = ("is", "it") if len(names) == 1 else ("are", "them")
         yield (f"Not confirmed: {listed} {are} declared, but the record has no effective value for {them} "
                f"({counted(number, 'row')}).")
+
+
+def batch_unconfirmed(study):
+    """Workers that repeat the batch from their flags, because nothing that they did shows it."""
+    number = sum(any("batch" in run.details.get("repeated", []) for run in row.counting) for row in study.rows)
+    if number:
+        yield ("Not confirmed: the worker repeats `batch`, and nothing that entered the network shows it, so the "
+               f"throughput would be too high if a part of each batch were left out ({counted(number, 'row')}).")
 
 
 def disturbed(study):
@@ -222,6 +230,15 @@ def waiting(study):
             yield (f"{row.label} waited for data during {passed(100 * share, 10.0, 0)} % of its window, median of n "
                    f"= {n} "
                    f"(threshold 10 %).")
+
+
+def evaluating(study):
+    for row in study.rows:
+        shares = [run.details.get("evaluation_share", 0) for run in row.counting]
+        if shares and median(shares) > 0:
+            yield (f"{row.label} called its network without gradients during {passed(100 * median(shares), 0.0, 1)} % "
+                   f"of its window, as in evaluation (median of n = {len(shares)}): its throughput is that of training "
+                   f"and evaluation together.")
 
 
 # Blocks that were slower or faster than the others of their machine.
@@ -360,16 +377,38 @@ def executed(study):
     for row in study.rows:
         if not row.ncu or not row.cost:
             continue
-        one, other = row.ncu.flops / row.ncu.samples / 1e9, row.cost.flops / 1e9
-        share = one / other - 1
-        if abs(share) > 0.05:
-            decimals = min(max(3 - floor(log10(max(one, other))), 0), 12)
-            texts = both(one, other, decimals, "above" if share > 0 else "below")
-            size = passed(100 * abs(share), 5.0, 0)
-            yield (f"Per sample of {row.label}, the device executed {texts[0]} GFLOP and the network has {texts[1]} "
-                   f"({'+' if share > 0 else '-'}{size} %; threshold 5 %). Algorithms such as Winograd's need "
-                   f"fewer. Padding "
-                   f"needs more, and so do undescribed operations.")
+        apart = distance(row.ncu.flops / row.ncu.samples, row.cost.flops, 5.0)
+        if apart:
+            one, other, size = apart
+            yield (f"Per sample of {row.label}, the device executed {one} GFLOP and the network has {other} "
+                   f"({size}; threshold 5 %). Algorithms such as Winograd's need fewer. Padding needs more, and so do "
+                   f"undescribed operations.")
+
+
+def distance(one, other, limit):
+    """Two numbers of FLOPs in GFLOP, and how far apart they are; `None` if within the limit in percent."""
+    one, other = one / 1e9, other / 1e9
+    share = one / other - 1
+    if abs(100 * share) <= limit:
+        return None
+    decimals = min(max(3 - floor(log10(max(one, other))), 0), 12)
+    texts = both(one, other, decimals, "above" if share > 0 else "below")
+    return *texts, f"{'+' if share > 0 else '-'}{passed(100 * abs(share), limit, 0)} %"
+
+
+def counted_otherwise(study):
+    """Libraries that counted other FLOPs than the description has, by more than 1 %."""
+    for row in study.rows:
+        found = {run.details["counted_flops_per_sample"] for run in row.counting
+                 if "counted_flops_per_sample" in run.details}
+        if len(found) > 1:
+            raise Unknown(f"{row.label}: which of several counts of FLOPs is compared")
+        apart = found and row.cost and distance(*found, row.cost.flops, 1.0)
+        if apart:
+            one, other, size = apart
+            yield (f"Per sample of {row.label}, the worker's library counted {one} GFLOP in an iteration, and "
+                   f"orchestrate's description has {other} ({size}; threshold 1 %): one of them is of another network, "
+                   f"or other operations. The latter is used.")
 
 
 def per_row(texts, tail):
