@@ -163,6 +163,38 @@ print(count(lambda: products(texts).values().sum().backward()).flops)
         expected = [2 * 2 * 4 * 8, 3 * 2 * 48 * 16 * 32, 3 * 2 * 2 * 8 * 16 * 16 * 16, 2 * 2 * 8 * 64]
         self.assertEqual([float(line) for line in found], expected)
 
+    def test_products_in_place_count_as_others_do(self):
+        found = self.told("""
+a, b, weight = torch.zeros(4, 5), torch.randn(4, 8), torch.randn(8, 5, requires_grad=True)
+class InPlace(torch.autograd.Function):
+    def forward(ctx, b, weight):
+        return torch.zeros(4, 5).addmm_(b, weight)
+    def backward(ctx, grad):
+        return None, b.t() @ grad
+print(count(lambda: InPlace.apply(b, weight).sum().backward()).flops)
+""")
+        self.assertEqual(found, [f"{2 * 2 * 4 * 8 * 5:.1f}"])
+
+    def test_a_mode_of_the_scripts_own_stays_while_ours_ends(self):
+        found = self.told("""
+from torch.utils._python_dispatch import TorchDispatchMode, _get_current_dispatch_mode_stack as stack
+class Own(TorchDispatchMode):
+    seen = 0
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        Own.seen += 1
+        return func(*args, **(kwargs or {}))
+counter = FlopCounter(torch)
+counter.begin()
+with Own() as own:
+    torch.ones(2) + 1
+    print(counter.end(), stack() == [own])
+    before = Own.seen
+    torch.ones(2) + 1
+    print(Own.seen > before)
+print(stack(), torch.utils._python_dispatch.is_in_torch_dispatch_mode())
+""")
+        self.assertEqual(found, ["None True", "True", "[] False"])
+
     def test_products_of_unknown_size_are_named(self):
         found = self.told("""
 weight = torch.randn(16, 4, requires_grad=True)

@@ -74,8 +74,10 @@ class FlopCounter:
     def end(self) -> Optional[Count]:
         """Ends it. `None` if nothing was counted, or if that may not be all."""
         try:
-            self._open.close()
-        except Exception:  # a mode of the script's own was entered in between, and is not left yet
+            is_innermost = self._leave()
+        except Exception:  # an old PyTorch
+            return None
+        if not is_innermost:
             return None
         # No gradient takes more than its product did. If they seem to, a part of the forward pass ran out of sight.
         is_hidden = self._backward > 2.0001 * self._forward and not self._without_formula
@@ -116,11 +118,22 @@ class FlopCounter:
 
     def _abandon(self) -> None:
         """Nothing more is counted in this iteration, and there will be no number."""
-        from torch.utils._python_dispatch import _get_current_dispatch_mode
-
         self._is_unclear = True
-        if self._mode is not None and _get_current_dispatch_mode() is self._mode:
-            self._open.close()
+        self._leave()
+
+    def _leave(self) -> bool:
+        """Ends what was begun, within modes of the script's own, too. Whether there are none."""
+        from torch.utils._python_dispatch import TorchDispatchMode, _get_current_dispatch_mode_stack
+
+        modes = _get_current_dispatch_mode_stack()
+        within = modes[modes.index(self._mode) + 1 :] if self._mode in modes else []
+        # The one that was entered last is left first.
+        for mode in reversed(within):
+            TorchDispatchMode.__exit__(mode, None, None, None)
+        self._open.close()
+        for mode in within:
+            TorchDispatchMode.__enter__(mode)
+        return not within
 
     def _add(self, flops: float) -> None:
         if self._torch._C._current_autograd_node() is None:
@@ -243,12 +256,19 @@ class _Function:
         return self._allocates and not self._computes
 
 
+# Libraries that compute activations once more, in a file with such a name.
+_CHECKPOINTING = ("torch.", "deepspeed.", "fairscale.", "megatron.", "transformer_engine.", "xformers.")
+
+
 def _is_checkpointing() -> bool:
     """Whether activations are computed once more by one of the libraries that do that."""
     frame: Any = sys._getframe(1)
-    while frame is not None and "checkpoint" not in os.path.basename(frame.f_code.co_filename):
+    while frame is not None:
+        file, module = os.path.basename(frame.f_code.co_filename), str(frame.f_globals.get("__name__"))
+        if "checkpoint" in file and module.startswith(_CHECKPOINTING):
+            return True
         frame = frame.f_back
-    return frame is not None
+    return False
 
 
 def _mode(torch: Any, counter: FlopCounter) -> Any:

@@ -19,7 +19,7 @@ _WITHOUT_FORMULA = {
     "miopen_rnn", "miopen_rnn_backward", "_lstm_mps", "lstm_mps_backward", "_trilinear", "_scaled_grouped_mm",
     "_sparse_semi_structured_mm", "_sparse_mm", "_sparse_addmm", "sspaddmm", "_sparse_sparse_matmul",
     "_sparse_mm_reduce_impl", "_sparse_mm_reduce_impl_backward", "sparse_sampled_addmm", "triangular_solve",
-    "_cholesky_solve_helper", "ormqr",
+    "_cholesky_solve_helper", "ormqr", "cholesky", "cholesky_inverse", "geqrf", "_euclidean_dist", "conv_tbc",
 }
 
 # Factorisations, solvers and Fourier transforms begin so.
@@ -37,6 +37,10 @@ def formulas(torch: Any) -> dict[Any, Formula]:
 
     found = {packet: _without_recomputation(packet, count) for packet, count in flop_registry.items()}
     found.update(_own_formulas(torch))
+    for name in ("addmm", "baddbmm", "addmv", "addbmm"):
+        within, formula = getattr(torch.ops.aten, f"{name}_", None), found.get(getattr(torch.ops.aten, name, None))
+        if within is not None and formula is not None:
+            found[within] = formula
     return found
 
 

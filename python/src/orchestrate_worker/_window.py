@@ -269,17 +269,21 @@ class Window:
         self._is_behind = True
         self._beside.begin(what)
         done = 0
-        for done in range(1, number + 1):
-            with self._beside.waiting():
-                item = next(items, _ENDED)
-                if item is _ENDED and items is not data:
-                    items = iter(data)
+        try:
+            for done in range(1, number + 1):
+                with self._beside.waiting():
                     item = next(items, _ENDED)
-            if item is _ENDED:
-                done -= 1
-                break
-            self._beside.item = outline(item)
-            yield item  # type: ignore[misc]
+                    if item is _ENDED and items is not data:
+                        items = iter(data)
+                        item = next(items, _ENDED)
+                if item is _ENDED:
+                    done -= 1
+                    break
+                self._beside.item = outline(item)
+                yield item  # type: ignore[misc]
+        except GeneratorExit:  # the loop is left: what follows it is counted no more
+            self._beside.stop()
+            raise
         self._beside.end(done)
         self._is_behind = False
 
