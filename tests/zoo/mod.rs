@@ -24,9 +24,17 @@ confidence: high
 
 const ZOO_WORKER: &str = env!("CARGO_BIN_EXE_zoo-worker");
 
-/// The class of each animal, as the worker lists it.
+/// The class of each animal that fits its device, as the worker lists it.
 fn expected() -> BTreeMap<String, String> {
-    let ended = Command::new(ZOO_WORKER).arg("--list").output().expect("the worker starts");
+    let mut listed = listed("cpu");
+    listed.retain(|_, class| class != "spilled");
+    listed
+}
+
+/// The class of each animal of `device`.
+fn listed(device: &str) -> BTreeMap<String, String> {
+    let ended =
+        Command::new(ZOO_WORKER).args(["--list", "--device", device]).output().expect("the worker starts");
     let text = String::from_utf8(ended.stdout).unwrap();
     text.lines()
         .filter_map(|line| line.split_once(' '))
@@ -38,8 +46,13 @@ fn expected() -> BTreeMap<String, String> {
 fn zoo(seed: &str, peaks: &str, device: &str, profile: &'static str) -> Project {
     let names: Vec<&'static str> =
         expected().into_keys().map(|name| &*Box::leak(name.into_boxed_str())).collect();
-    let env = format!("device: {device}, peaks: simulated");
-    let matrix = Matrix::new("zoo").behave(&names).repeats(3).profile(profile).env(env);
+    let matrix = Matrix::new("zoo").behave(&names).repeats(3).profile(profile);
+    simulated(matrix, seed, peaks, device)
+}
+
+/// A store with `matrix` on `device`, below these roofs.
+fn simulated(matrix: Matrix, seed: &str, peaks: &str, device: &str) -> Project {
+    let matrix = matrix.env(format!("device: {device}, peaks: simulated"));
     let matrix = matrix.worker(Path::new(ZOO_WORKER)).flag("--simulate", Path::new(seed));
     let project = Project::with(matrix);
     std::fs::create_dir(project.path("peaks")).unwrap();
@@ -58,14 +71,18 @@ fn on_rented_gpu(project: &Project, arguments: &[&str]) -> Ended {
     Running::start(command).wait()
 }
 
+/// The lines of `summary.csv`.
+fn rows(project: &Project) -> Vec<BTreeMap<String, String>> {
+    let mut table = csv::Reader::from_path(project.path("report/zoo/summary.csv")).unwrap();
+    table.deserialize().map(Result::unwrap).collect()
+}
+
 /// The class of each animal in `summary.csv`, with its reason.
 fn classes(project: &Project) -> BTreeMap<String, (String, String)> {
-    let mut table = csv::Reader::from_path(project.path("report/zoo/summary.csv")).unwrap();
-    let rows: Vec<BTreeMap<String, String>> = table.deserialize().map(Result::unwrap).collect();
     let row = |row: BTreeMap<String, String>| {
         (row["param_behave"].clone(), (row["bound"].clone(), row["bound_why"].clone()))
     };
-    rows.into_iter().map(row).collect()
+    rows(project).into_iter().map(row).collect()
 }
 
 /// The class of each animal that `aggregate` finds on a processor, with its reason.
@@ -104,6 +121,20 @@ fn on_a_gpu_without_counters_each_animal_has_its_class_by_its_operators() {
     }
     let explained = on_rented_gpu(&project, &["explain", "cpu_m_fp32_bs4_run1 behave=gemm"]).code(0).stdout;
     assert!(explained.contains("compute-bound"), "{explained}");
+}
+
+/// The memory of the GPU holds one batch and not the next: that takes six times as long, and the driver pages.
+#[test]
+fn an_animal_that_spills_is_found_by_its_neighbour_that_does_not() {
+    let peaks = PEAKS.replace("processor", "GPU").replace("backend: cpu", "backend: cuda");
+    let matrix = Matrix::new("zoo").behave(&["spilled"]).batches(&[4, 5]).repeats(3);
+    let project = simulated(matrix, "4", &peaks, "cuda");
+    on_rented_gpu(&project, &["run", "zoo.yaml", "-q"]).code(0);
+    on_rented_gpu(&project, &["aggregate", "--include-marked", "-q"]).code(0);
+    let found: Vec<(String, String)> =
+        rows(&project).into_iter().map(|row| (row["batch"].clone(), row["bound"].clone())).collect();
+    let spilled = &listed("cuda")["spilled"];
+    assert_eq!(found, [("4".into(), "compute-bound".into()), ("5".into(), spilled.clone())]);
 }
 
 /// The zoo can be wrong: with a bandwidth that the processor does not have, streams are far from the roof.

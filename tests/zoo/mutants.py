@@ -1,7 +1,7 @@
 """Checks that the zoo sees a wrong analysis: mutants.py [NAME …].
 
 Each mutant changes one line of the sources in a copy of the project, builds it, and runs the tests of the zoo, which have
-to fail. Ends with 1 if they pass, and if the line to change is not there.
+to fail. Without a mutant they have to pass. Ends with 1 otherwise, and if the line to change is not there.
 """
 
 import argparse
@@ -25,6 +25,28 @@ MUTANTS = {
 }
 
 
+def copy(place):
+    """Copies what is built to `place`, where an earlier build may be."""
+    place.mkdir(parents=True, exist_ok=True)
+    listed = subprocess.run(["git", "ls-files", "-co", "--exclude-standard", "-z"], cwd=ROOT, check=True, text=True,
+                            capture_output=True).stdout
+    for folder in ("src", "tests"):
+        shutil.rmtree(place / folder, ignore_errors=True)
+    for name in filter(None, listed.split("\0")):
+        if (ROOT / name).is_file():
+            (place / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(ROOT / name, place / name)
+
+
+def passes(place):
+    """Whether the tests of the zoo pass in the copy at `place`."""
+    cargo = ["cargo", "test", "--locked", "--test", "integration"]
+    environment = dict(os.environ, CARGO_TARGET_DIR=str(place / "target"))
+    subprocess.run([*cargo, "--no-run"], cwd=place, env=environment, check=True)
+    tests = subprocess.run([*cargo, "--", "zoo::"], cwd=place, env=environment, check=False, capture_output=True)
+    return tests.returncode == 0
+
+
 def is_seen(name, place):
     """Whether the tests fail with this mutant in the copy at `place`."""
     file, old, new = MUTANTS[name]
@@ -33,24 +55,24 @@ def is_seen(name, place):
     if text.count(old) != 1:
         sys.exit(f"{name}: {file} has `{old}` {text.count(old)} times instead of once")
     path.write_text(text.replace(old, new), encoding="utf-8")
-    cargo = ["cargo", "test", "--locked", "--test", "integration"]
-    environment = dict(os.environ, CARGO_TARGET_DIR=str(place / "target"))
-    subprocess.run([*cargo, "--no-run"], cwd=place, env=environment, check=True)
-    tests = subprocess.run([*cargo, "--", "zoo::"], cwd=place, env=environment, check=False, capture_output=True)
+    found = not passes(place)
     path.write_text(text, encoding="utf-8")
-    return tests.returncode != 0
+    return found
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("names", nargs="*", metavar="NAME", help=", ".join(MUTANTS))
     names = parser.parse_args().names or list(MUTANTS)
-    place = ROOT / os.environ.get("CARGO_TARGET_DIR", "target") / "mutants"
-    left_out = shutil.ignore_patterns("target", ".git", ".venv*", "runs")
-    shutil.copytree(ROOT, place, ignore=left_out, dirs_exist_ok=True)
-    unseen = [name for name in names if not is_seen(name, place)]
+    place = (ROOT / os.environ.get("CARGO_TARGET_DIR", "target")).absolute() / "mutants"
+    copy(place)
+    if not passes(place):
+        sys.exit("the tests of the zoo fail without a mutant")
+    unseen = []
     for name in names:
-        print(f"{name}: {'not seen' if name in unseen else 'seen'}")
+        if not is_seen(name, place):
+            unseen.append(name)
+        print(f"{name}: {'not seen' if name in unseen else 'seen'}", flush=True)
     sys.exit(bool(unseen))
 
 

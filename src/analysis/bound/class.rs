@@ -28,10 +28,10 @@ pub enum Evidence {
     Counters,
     /// Its throughput alone: it attains so much of the compute roof.
     Throughput,
-    /// Its throughput, and the share of the time in which the device's memory was in use at all.
-    Activity,
     /// The time of its operators.
     Operators,
+    /// Its throughput, and the share of the time in which the device's memory was in use at all.
+    Activity,
     /// Nothing does.
     Nothing,
 }
@@ -43,8 +43,8 @@ impl Evidence {
             Evidence::Obstacle(_) => "process",
             Evidence::Counters => "counters",
             Evidence::Throughput => "throughput",
-            Evidence::Activity => "activity",
             Evidence::Operators => "operators",
+            Evidence::Activity => "activity",
             Evidence::Nothing => "none",
         }
     }

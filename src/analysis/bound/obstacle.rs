@@ -117,8 +117,9 @@ pub(in crate::analysis) fn obstacles(rows: &[Row<'_>], thresholds: &Thresholds) 
 fn obstacle(row: &Row<'_>, gaps: &[Gap<'_>], thresholds: &Thresholds) -> Option<Obstacle> {
     waits(row, thresholds)
         .or_else(|| data(row, gaps, thresholds))
-        .or_else(|| processors(row))
+        // Paging keeps processors busy, too.
         .or_else(|| spill(row))
+        .or_else(|| processors(row))
 }
 
 fn waits(row: &Row<'_>, thresholds: &Thresholds) -> Option<Obstacle> {

@@ -6,8 +6,8 @@
 //! 2. Counters: its place below the roofs with the bytes that a profiler counted.
 //! 3. Throughput: it attains at least 60 % of the compute roof, and its traffic cannot change that: [`throughput`]. Or
 //!    what its caches cannot hold takes at least 60 % of the memory roof. [`traffic`]
-//! 4. Activity: it attains little of the compute roof, and its memory is hardly in use. [`traffic`]
-//! 5. Operators: at least 60 % of its time is in operators at one roof, far from both, or outside of all operators.
+//! 4. Operators: at least 60 % of its time is in operators at one roof, far from both, or outside of all operators.
+//! 5. Activity: it attains little of the compute roof, and its memory is hardly in use. [`traffic`]
 //!
 //! If none decides, the class is unknown and names the cheapest [`experiment`] that would decide it.
 
@@ -55,8 +55,12 @@ pub(super) fn classes(
 
 fn by_evidence(row: &Row<'_>, points: &[&Point], breakdown: Option<&Breakdown<'_>>, matrix: &str) -> Class {
     let by_work = without_work(row).unwrap_or_else(|| by_work(row, points, breakdown));
-    let class = match (by_work.bound, breakdown) {
-        (Bound::Unknown, Some(breakdown)) => by_operators(breakdown).unwrap_or(by_work),
+    let is_counted = points.iter().any(|point| point.source == BytesSource::Measured);
+    let class = match by_work.bound {
+        Bound::Unknown => breakdown
+            .and_then(by_operators)
+            .or_else(|| traffic::at_most(row).filter(|_| !is_counted))
+            .unwrap_or(by_work),
         _ => by_work,
     };
     let is_open = class.bound == Bound::Unknown;
@@ -71,7 +75,6 @@ fn by_work(row: &Row<'_>, points: &[&Point], breakdown: Option<&Breakdown<'_>>) 
         Some(point) => point.place.class(),
         None => throughput::by_throughput(row, with_bytes(BytesSource::Modelled))
             .or_else(|| traffic::at_least(row))
-            .or_else(|| traffic::at_most(row))
             .unwrap_or_else(|| Class::unknown(Sentence::plain(unplaced(row, breakdown)))),
     }
 }
@@ -180,6 +183,9 @@ fn unplaced(row: &Row<'_>, breakdown: Option<&Breakdown<'_>>) -> String {
     let profile = breakdown.filter(|breakdown| breakdown.is_representative());
     let why = if row.statistics.is_err() {
         "no run counts"
+    } else if let Some(profile) = profile {
+        let open = 100.0 * profile.limits.open;
+        return format!("{open:.0} % of its time is in operators whose limit is unknown");
     } else if row.cost.is_err() {
         "its FLOPs are unknown"
     } else if peaks.is_none() {
@@ -188,9 +194,6 @@ fn unplaced(row: &Row<'_>, breakdown: Option<&Breakdown<'_>>) -> String {
         "the peaks have no figure for its precision"
     } else if peaks.is_none_or(|peaks| peaks.bandwidth.is_none()) {
         "the peaks have no bandwidth"
-    } else if let Some(profile) = profile {
-        let open = 100.0 * profile.limits.open;
-        return format!("{open:.0} % of its time is in operators whose limit is unknown");
     } else {
         "its bytes were not counted"
     };

@@ -158,16 +158,16 @@ fn a_row_whose_parameters_alone_take_the_bandwidth_is_at_its_memory_roof() {
 #[test]
 fn a_gpu_whose_memory_is_hardly_in_use_is_far_from_both_roofs() {
     use crate::record::{Readings, Sensor, Telemetry};
-    let found = |peak: f64, busy: &[Option<f64>], samples: u32, of_window: bool| {
-        let peaks = Peaks { backend: "cuda".into(), ..measured_peaks(peak, 3e12) };
+    let found = |rate: f64, busy: &[Option<f64>], samples: u32, of_window: bool| {
+        let peaks = Peaks { backend: "cuda".into(), ..measured_peaks(500e12, 3e12) };
         let runs = busy.iter().zip(1..);
         let builder = runs.fold(StudyBuilder::new().peaks(peaks), |builder, (busy, repeat)| {
             let key = Key { device: Device::Cuda(0), ..key("gpu", "resnet18", 16, repeat) };
-            builder.run_with(key, 100.0, |record| {
-                record.process.as_mut().unwrap().user_s = Some(1.0);
-                record.observed.host_busy_s = Some(2.0);
+            builder.run_with(key, rate, |record| {
+                record.process.as_mut().unwrap().user_s = Some(1e-3);
+                record.observed.host_busy_s = Some(1e-3);
                 let telemetry = Telemetry { samples, of_window, ..Telemetry::default() };
-                let readings = busy.and_then(|busy| Readings::of([busy - 2.0, busy]));
+                let readings = busy.and_then(|busy| Readings::of([0.0, busy]));
                 record.observed.telemetry = Some(match readings {
                     Some(readings) => telemetry.with(Sensor::GpuMemoryBusy, readings),
                     None => telemetry,
@@ -176,18 +176,20 @@ fn a_gpu_whose_memory_is_hardly_in_use_is_far_from_both_roofs() {
         });
         class(&builder.build())
     };
-    let (some, low) = ([Some(12.0), Some(15.0), Some(13.0)], 50e12);
-    let far = found(low, &some, 3, true);
+    let some = [Some(9.0), Some(12.0), Some(10.0)];
+    let far = found(1600.0, &some, 3, true);
     assert_eq!((far.bound, far.evidence.as_str()), (Bound::Latency, "activity"), "{far:?}");
-    let expected = "it attains 2 % of the compute roof, and its memory was in use for at most 16 % of the time \
-                    (threshold 20 %)";
+    let expected = "it attains 3 % of the compute roof, and its memory was in use for at most 13 % of the time \
+                    (threshold 16 %)";
     assert_eq!(far.why.text, expected);
     for (what, open) in [
-        ("the compute roof is near", found(3e12, &some, 3, true)),
-        ("too few samples", found(low, &some, 2, true)),
-        ("samples of the whole attempt", found(low, &some, 3, false)),
-        ("one run is unknown", found(low, &[Some(12.0), None, Some(13.0)], 3, true)),
-        ("19 % may be rounded", found(low, &[Some(12.0), Some(19.0), Some(13.0)], 3, true)),
+        ("the compute roof is near", found(20_000.0, &some, 3, true)),
+        ("a sample need not hold four iterations", found(300.0, &some, 3, true)),
+        ("too few samples", found(1600.0, &some, 2, true)),
+        ("samples of the whole attempt", found(1600.0, &some, 3, false)),
+        ("one run is unknown", found(1600.0, &[Some(12.0), None, Some(13.0)], 3, true)),
+        ("15 % may be rounded", found(1600.0, &[Some(12.0), Some(15.0), Some(13.0)], 3, true)),
+        ("the driver knows nothing", found(1600.0, &[Some(0.0), Some(0.0), Some(0.0)], 3, true)),
     ] {
         assert_eq!(open.bound, Bound::Unknown, "{what}");
     }

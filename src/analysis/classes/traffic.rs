@@ -1,13 +1,14 @@
 //! Bounds of the traffic of a row between its device and its memory, without counted bytes.
 //!
-//! - **At least.** An iteration moves what its caches provably cannot hold: see `cost::least`. From 60 % of the memory roof
-//!   on, the row is at it, whatever it moves besides.
-//! - **At most.** A GPU's driver reports for how much of the time its memory was read or written at all. Traffic as a
-//!   share of what the memory could ever move is no higher. A roof that was measured is at least two thirds of that, so a
-//!   memory that is in use for less than 20 % of the time is below 30 % of its roof.
+//! - **At least.** An iteration moves what its caches provably cannot hold: see `cost::least`. From 60 % of the memory
+//!   roof on, the row is at it, whatever it moves besides.
+//! - **At most.** A GPU's driver reports for how much of the last second, or of a sixth of it, its memory was read or
+//!   written at all. If at least four iterations fit into that, the share of all time is at most 5/4 as large. Traffic
+//!   as a share of what the memory could ever move is no higher. A roof is taken to be at least two thirds of that. So
+//!   a memory that shows up as in use for less than 16 % of the time is below 30 % of its roof.
 //!
-//! The second needs samples within the window, and takes the highest of all runs: each covers up to the second before
-//! it, so the first may include time before the window.
+//! The second takes the highest sample of all runs. It needs three within each window, because the first can include
+//! time before it, and one above 0, because a driver that knows nothing may say 0.
 
 use super::throughput::{share_of_compute, shares_text};
 use crate::analysis::bound::{AT_ROOF, Bound, Class, Evidence, FAR_FROM_ROOF};
@@ -17,8 +18,17 @@ use crate::analysis::operators::cache_capacity;
 use crate::analysis::roofline::rates;
 use crate::record::{Record, Sensor};
 
-/// The least share of what a memory could ever move that a measured roof is.
+/// The least share of what a memory could ever move that a roof is.
 const LEAST_ROOF: f64 = 2.0 / 3.0;
+
+/// The shortest time that a sample covers, in seconds.
+const LEAST_COVERED_S: f64 = 1.0 / 6.0;
+
+/// How many iterations such a time has to hold at least.
+const LEAST_ITERATIONS: f64 = 4.0;
+
+/// The most that the share of all time is, as a multiple of a sample that holds so many iterations.
+const BESIDE_SAMPLES: f64 = 1.0 + 1.0 / LEAST_ITERATIONS;
 
 /// The fewest samples of the sensors within a window.
 const LEAST_SAMPLES: u32 = 3;
@@ -29,7 +39,8 @@ const ROUNDED: f64 = 1.0;
 /// The class of a row whose least traffic is at the memory roof. `None` if that is unknown, or decides nothing.
 pub(super) fn at_least(row: &Row<'_>) -> Option<Class> {
     let peaks = row.ceilings()?;
-    let bytes = row.cost.as_ref().ok()?.described()?.least_bytes(&row.config, cache_capacity(peaks))?;
+    let described = row.cost.as_ref().ok()?.described().filter(|_| row.config.worker.is_shipped())?;
+    let bytes = described.least_bytes(&row.config, cache_capacity(peaks))?;
     let share = rates(row)?.times(bytes / f64::from(row.config.batch)).over(peaks.bandwidth?);
     if share.low < AT_ROOF {
         return None;
@@ -47,7 +58,11 @@ pub(super) fn at_least(row: &Row<'_>) -> Option<Class> {
 pub(super) fn at_most(row: &Row<'_>) -> Option<Class> {
     let of_compute = share_of_compute(row)?;
     let most = memory_in_use(row)?;
-    let limit = 100.0 * FAR_FROM_ROOF * LEAST_ROOF;
+    let iteration_s = f64::from(row.config.batch) / rates(row)?.low;
+    if row.ceilings()?.bandwidth?.is_wide() || iteration_s * LEAST_ITERATIONS > LEAST_COVERED_S {
+        return None;
+    }
+    let limit = 100.0 * FAR_FROM_ROOF * LEAST_ROOF / BESIDE_SAMPLES;
     if of_compute.high >= FAR_FROM_ROOF || most >= limit {
         return None;
     }
@@ -71,7 +86,7 @@ fn memory_in_use(row: &Row<'_>) -> Option<f64> {
         telemetry.readings(Sensor::GpuMemoryBusy).filter(|_| is_known).map(|busy| busy.max + ROUNDED)
     };
     let all: Option<Vec<f64>> = counting.map(|run| run.cell.record().and_then(of_run)).collect();
-    all?.into_iter().max_by(f64::total_cmp)
+    all?.into_iter().max_by(f64::total_cmp).filter(|most| *most > ROUNDED)
 }
 
 fn class(bound: Bound, evidence: Evidence, why: Sentence) -> Class {

@@ -17,7 +17,7 @@ pub(in crate::analysis) fn class_columns<'a>() -> Columns<&'a Class> {
         Of::known("bound_why", "What shows that, or why nothing does.", |class: &&'a Class| class.why().text),
         Of::known(
             "bound_evidence",
-            "The kind of evidence: `process`, `counters`, `throughput`, `activity`, `operators` or `none`.",
+            "The kind of evidence: `process`, `counters`, `throughput`, `operators`, `activity` or `none`.",
             |class: &&'a Class| class.evidence.as_str(),
         ),
         Of::maybe(

@@ -5,13 +5,13 @@
 //! iteration makes these passes, one after the other:
 //!
 //! - over all parameters: forward reads them, and backward writes their gradients;
-//! - in each step of the optimizer, which reads parameters and gradients and writes parameters. What it keeps besides, as
-//!   momentum, is not counted, because few workers report whether it does;
+//! - in each step of the optimizer, which reads parameters and gradients and writes parameters. What it keeps besides,
+//!   as momentum, is not counted, because few workers report whether it does;
 //! - over the output of each convolution: it is written, and the next layer reads it; so is its gradient.
 //!
-//! Premises: layers run one after the other, so no kernel keeps a convolution's output to itself. All parameters are
-//! trained, which is checked by their number, and the steps of the optimizer are counted: both as runs report them.
-//! Numbers have no more bits than the precision says, though parameters mostly have.
+//! Premises: layers run one after the other over the whole batch, and one optimizer steps through all parameters, as in
+//! the shipped worker. All parameters are trained, which is checked by their number, and the steps of the optimizer are
+//! counted: both as runs report them. Numbers have no fewer bits than the precision says.
 
 use super::{Described, element_bytes};
 use crate::architecture::{Op, network};

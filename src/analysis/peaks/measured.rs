@@ -94,7 +94,7 @@ impl MeasuredFile {
             },
             flops,
             left_out: measured.left_out.clone(),
-            bandwidth: fastest.and_then(|(_, sample)| bandwidth(&sample.bytes_per_s)),
+            bandwidth: fastest.map(|(_, sample)| bandwidth(&sample.bytes_per_s, measured.device)),
             bandwidth_spread: fastest.and_then(|(_, sample)| Spread::of(&sample.bytes_per_s)),
             caches: caches(measured),
             cache_bytes: capacity(measured, u32::MAX),
@@ -201,12 +201,14 @@ fn fastest_stream<'m>(measured: &'m MeasuredPeaks, level: &str) -> Option<(f64, 
 /// The share of the best sample that the median is where a memory is not shared with others.
 const STEADY: f64 = 0.9;
 
-/// The bandwidth: the best sample. If most are far below it, others use the memory too, as on a virtual machine. Then a
-/// run can have had any bandwidth from the median on.
-fn bandwidth(samples: &[f64]) -> Option<Range> {
-    let (high, median) = (best(samples)?, stats::median(samples).ok()?);
-    let is_steady = median >= STEADY * high;
-    Some(if is_steady { Range::exactly(high) } else { Range { low: median, high } })
+/// The bandwidth: the best sample. If most samples of a processor are far below it, others use its memory too, as on a
+/// virtual machine. Then it is a range from the lower quartile on.
+fn bandwidth(samples: &[f64], device: Device) -> Range {
+    let valid: Vec<f64> = valid(samples).collect();
+    let high = valid.iter().copied().fold(0.0, f64::max);
+    let is_shared = device == Device::Cpu && stats::median(&valid).is_ok_and(|median| median < STEADY * high);
+    let low = stats::quantile(&valid, 0.25).ok().filter(|_| is_shared);
+    Range { low: low.unwrap_or(high), high }
 }
 
 fn caches(measured: &MeasuredPeaks) -> Vec<CacheCeiling> {
@@ -235,7 +237,11 @@ fn arithmetic(precision: Precision, device: Device) -> Precision {
 
 /// The largest of `samples` that is a valid rate.
 fn best<'a>(samples: impl IntoIterator<Item = &'a f64>) -> Option<f64> {
-    samples.into_iter().copied().filter(|value| value.is_finite() && *value > 0.0).max_by(f64::total_cmp)
+    valid(samples).max_by(f64::total_cmp)
+}
+
+fn valid<'a>(samples: impl IntoIterator<Item = &'a f64>) -> impl Iterator<Item = f64> {
+    samples.into_iter().copied().filter(|value| value.is_finite() && *value > 0.0)
 }
 
 #[cfg(test)]
@@ -300,12 +306,14 @@ mod tests {
         assert_eq!(peaks.origin.to_string(), "measured on box");
     }
 
-    /// Triads at 18 GB/s are at the memory roof of a machine whose memory mostly gives 27 GB/s, and not at one half of it.
+    /// Triads at 18 GB/s are at the memory roof of a machine whose memory mostly gives 27 GB/s, and not at one half of
+    /// it.
     #[test]
     fn a_bandwidth_that_others_use_is_a_range() {
-        assert_eq!(bandwidth(&[27e9, 38e9, 26e9]), Some(Range { low: 27e9, high: 38e9 }));
-        assert_eq!(bandwidth(&[37e9, 38e9, 26e9]), Some(Range::exactly(38e9)));
-        assert_eq!(bandwidth(&[]), None);
+        let samples = [27e9, 38e9, 25e9, f64::NAN, 0.0, 26e9, 28e9];
+        assert_eq!(bandwidth(&samples, Device::Cpu), Range { low: 26e9, high: 38e9 });
+        assert_eq!(bandwidth(&samples, Device::Cuda(0)), Range::exactly(38e9));
+        assert_eq!(bandwidth(&[37e9, 38e9, 26e9], Device::Cpu), Range::exactly(38e9));
     }
 
     /// The CPU multiplies bf16 there, and fp16 does not matter.

@@ -4,6 +4,8 @@
 
 use orchestrate::protocol::OperatorClass;
 
+use crate::flags::Flags;
+
 /// A worker that divides its time in a known way.
 #[derive(Debug)]
 pub(crate) struct Animal {
@@ -14,7 +16,13 @@ pub(crate) struct Animal {
     pub(crate) parts: &'static [(Part, f64)],
     /// How long it sleeps besides in an iteration that is profiled, in iterations.
     pub(crate) delay: f64,
+    /// The memory of its device holds one batch of [`FITTING_BATCH`] and no larger one. Only a simulated GPU has so
+    /// little.
+    pub(crate) spills: bool,
 }
+
+/// The largest batch that fits the memory of the device of an animal that spills.
+pub(crate) const FITTING_BATCH: u64 = 4;
 
 /// A kind of work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -31,6 +39,13 @@ pub(crate) enum Part {
     Tiny,
     /// Waiting for data.
     Data,
+}
+
+impl Animal {
+    /// Whether its memory spills with the batch in `flags`.
+    pub(crate) fn spills_at(&self, flags: &Flags) -> bool {
+        self.spills && flags.number::<u64>("batch").is_some_and(|batch| batch > FITTING_BATCH)
+    }
 }
 
 impl Part {
@@ -57,7 +72,7 @@ impl Part {
 }
 
 const fn animal(name: &'static str, class: &'static str, parts: &'static [(Part, f64)]) -> Animal {
-    Animal { name, class, parts, delay: 0.0 }
+    Animal { name, class, parts, delay: 0.0, spills: false }
 }
 
 /// All animals. A limit is that of a row if it takes at least 60 % of the time.
@@ -75,4 +90,5 @@ pub(crate) const ANIMALS: &[Animal] = &[
     animal("cached", "unknown", &[(Part::Cached, 1.0)]),
     // Its profile is that of another program.
     Animal { delay: 2.0, ..animal("delayed", "unknown", &[(Part::Wasteful, 1.0)]) },
+    Animal { spills: true, ..animal("spilled", "spilled", &[(Part::Product, 1.0)]) },
 ];

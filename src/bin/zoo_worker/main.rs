@@ -2,14 +2,14 @@
 //! how often the class of a row is right.
 //!
 //! ```text
-//! zoo-worker --list
+//! zoo-worker --list [--device cuda]
 //! zoo-worker --behave ANIMAL --device cpu --precision fp32 --batch N [--iters N] [--out FILE] [--simulate SEED]
 //! ```
 //!
 //! An [`animal`] divides its time among kinds of work. It really does them ([`real`]), or with `--simulate` only
 //! reports the times that they would take below known roofs ([`simulated`]): then the same seed gives the same
 //! measurement.
-//! `--list` prints each animal with its class.
+//! `--list` prints each animal of a device with its class.
 //!
 //! Each kind of work is an operator with a name of its own, and reports its class, FLOPs and bytes.
 #![expect(
@@ -21,12 +21,14 @@ mod animal;
 mod engine;
 mod flags;
 mod kernels;
+mod paging;
 mod real;
 mod report;
 mod simulated;
 mod team;
 
 use std::process::ExitCode;
+use std::time::Duration;
 
 use orchestrate::protocol::OPERATORS_VARIABLE;
 
@@ -39,7 +41,8 @@ use simulated::Simulated;
 fn main() -> ExitCode {
     let flags = Flags::parse(std::env::args().skip(1));
     if flags.has("list") {
-        for animal in ANIMALS {
+        let is_gpu = flags.text("device") == Some("cuda");
+        for animal in ANIMALS.iter().filter(|animal| is_gpu || !animal.spills) {
             println!("{} {}", animal.name, animal.class);
         }
         return ExitCode::SUCCESS;
@@ -59,7 +62,7 @@ fn run(flags: &Flags) -> Result<(), String> {
     match flags.text("simulate") {
         Some(seed) => {
             let seed = seed.parse().map_err(|_| format!("--simulate {seed}: expected a whole number"))?;
-            measure(animal, Simulated::new(seed, flags), flags)
+            measure(animal, Simulated::new(seed, animal, flags), flags)
         }
         None => measure(animal, Real::new(animal), flags),
     }
@@ -71,6 +74,9 @@ fn measure(animal: &Animal, mut engine: impl Engine, flags: &Flags) -> Result<()
     let window = stretch(animal, &mut engine, flags.number("iters").unwrap_or(3), 0.0);
     let profiled = std::env::var(OPERATORS_VARIABLE).ok().and_then(|number| number.parse().ok());
     let profile = profiled.map(|iterations| stretch(animal, &mut engine, iterations, animal.delay));
+    if animal.spills_at(flags) {
+        paging::page(Duration::from_secs_f64(1.2 * window.elapsed_s));
+    }
     let measurement =
         report::measurement(flags, &window, profile.as_ref(), engine.device_name(), engine.threads());
     report::write(flags, &measurement)

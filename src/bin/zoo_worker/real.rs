@@ -1,6 +1,8 @@
 //! Work that is really done, on all processors that the process may use.
 
+use std::collections::BTreeMap;
 use std::fs;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -21,7 +23,10 @@ const CALLS: f64 = 64.0;
 /// Rounds of each call: about half a GFLOP per thread, which takes a few milliseconds.
 const ROUNDS: u64 = 1_000;
 
-/// A triad is this many times as large as the caches of one processor. Others may have caches of their own.
+/// Rounds that a thread takes at a time.
+const PART: u64 = 50;
+
+/// A triad is this many times as large as all caches.
 const BEYOND_CACHES: u64 = 12;
 
 /// The capacity of the caches if the system does not report it.
@@ -78,7 +83,12 @@ impl Real {
 
     fn multiply(&mut self) -> Spent {
         let began = Instant::now();
-        let flops = team::run(&mut self.blocks, |block| kernels::multiply(block, ROUNDS));
+        // Processors can differ, so each takes a part of the rounds when it is done with one.
+        let left = AtomicU64::new(ROUNDS / PART * self.blocks.len() as u64);
+        let take = || left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1));
+        let flops = team::run(&mut self.blocks, |block| {
+            std::iter::from_fn(|| take().ok()).map(|_| kernels::multiply(block, PART)).sum::<f64>()
+        });
         Spent {
             calls: 1,
             seconds: began.elapsed().as_secs_f64(),
@@ -189,12 +199,23 @@ fn streams(threads: usize) -> Vec<Stream> {
     streams
 }
 
-/// The bytes of all caches of the first processor together, as Linux reports them.
+/// The bytes of all caches of all processors together, as Linux reports them: one that several share counts once.
 fn caches() -> Option<u64> {
-    let folder = "/sys/devices/system/cpu/cpu0/cache";
-    let sizes = (0..8).filter_map(|index| fs::read_to_string(format!("{folder}/index{index}/size")).ok());
-    let kibibytes = sizes.filter_map(|text| text.trim().strip_suffix('K')?.parse::<u64>().ok());
-    Some(1024 * kibibytes.sum::<u64>()).filter(|bytes| *bytes > 0)
+    let read = |path: String| Some(fs::read_to_string(path).ok()?.trim().to_owned());
+    let mut sizes = BTreeMap::new();
+    for processor in
+        (0..).take_while(|n| fs::exists(format!("/sys/devices/system/cpu/cpu{n}")).is_ok_and(|is| is))
+    {
+        for index in 0..8 {
+            let folder = format!("/sys/devices/system/cpu/cpu{processor}/cache/index{index}");
+            let of = |name: &str| read(format!("{folder}/{name}"));
+            let Some(size) = of("size").and_then(|size| size.strip_suffix('K')?.parse::<u64>().ok()) else {
+                break;
+            };
+            sizes.insert((of("level"), of("type"), of("shared_cpu_list")), 1024 * size);
+        }
+    }
+    Some(sizes.values().sum()).filter(|bytes| *bytes > 0)
 }
 
 /// A thread that adds short vectors when it is asked, as an accelerator does that is launched for each of them.

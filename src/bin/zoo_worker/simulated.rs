@@ -2,7 +2,7 @@
 
 use orchestrate::random::SplitMix64;
 
-use crate::animal::Part;
+use crate::animal::{Animal, Part};
 use crate::engine::{Engine, Spent};
 use crate::flags::Flags;
 
@@ -29,6 +29,9 @@ const ITERATION_S: f64 = 0.1;
 /// How far the time of a part scatters around its share, either way.
 const SCATTER: f64 = 0.02;
 
+/// How many times as long everything takes with memory that spilled.
+const SPILLED: f64 = 6.0;
+
 /// Seconds from the launch of a tiny operator to its end.
 const LAUNCH_S: f64 = 5e-6;
 
@@ -42,11 +45,13 @@ pub(crate) struct Simulated {
     attained: [f64; 3],
     now_s: f64,
     device_name: &'static str,
+    /// How many times as long everything takes.
+    slowness: f64,
 }
 
 impl Simulated {
     /// The device of `seed`; each config and each repeat of it scatter in their own way.
-    pub(crate) fn new(seed: u64, flags: &Flags) -> Self {
+    pub(crate) fn new(seed: u64, animal: &Animal, flags: &Flags) -> Self {
         let label: Vec<u64> = flags.text("label").unwrap_or_default().bytes().map(u64::from).collect();
         let mut of_machine = SplitMix64::new(seed);
         let mut between = |low: f64, high: f64| low + (high - low) * of_machine.unit();
@@ -54,7 +59,8 @@ impl Simulated {
         let attained = [between(0.75, 0.95), between(0.38, 0.52), between(0.75, 0.95)];
         let is_processor = flags.text("device").is_none_or(|device| device == "cpu");
         let device_name = if is_processor { "Simulated processor" } else { "Simulated GPU" };
-        Simulated { random: SplitMix64::of(seed, &label), attained, now_s: 0.0, device_name }
+        let slowness = if animal.spills_at(flags) { SPILLED } else { 1.0 };
+        Simulated { random: SplitMix64::of(seed, &label), attained, now_s: 0.0, device_name, slowness }
     }
 }
 
@@ -81,7 +87,7 @@ impl Engine for Simulated {
             Part::Tiny => moving(seconds / LAUNCH_S, TINY_BYTES * seconds / LAUNCH_S),
             Part::Data => moving(1.0, 0.0),
         };
-        let scattered = seconds * (1.0 + SCATTER * (2.0 * self.random.unit() - 1.0));
+        let scattered = self.slowness * seconds * (1.0 + SCATTER * (2.0 * self.random.unit() - 1.0));
         self.now_s += scattered;
         Spent { seconds: scattered, ..work }
     }

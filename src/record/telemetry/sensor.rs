@@ -297,7 +297,7 @@ declare! {
         source: "NVML",
         absent: "the job runs on no NVIDIA GPU",
     }
-    /// Share of the last second, or of a part of it, in which the GPU's memory was read or written at all, in percent.
+    /// Share of up to a second in which the GPU's memory was used, in percent.
     GpuMemoryBusy {
         part: Gpu,
         column: "gpu_memory_busy_percent",

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from statistics import median
 
-from .operators import AT, FAR, capacity_of_caches
+from .operators import AT, FAR
 from .words import passed
 
 FULL = 0.9
@@ -89,6 +89,10 @@ def obstacle(row):
     if share is not None and share > 0.1:
         return "host-bound", (f"it waited for data during {passed(100 * share, 10.0, 0)} % of its window, median of "
                               f"n = {n} (threshold 10 %)")
+    looked_at = row.counting or row.runs
+    spilled = sum("spilled" in [name for name, _ in row.study.marks[run]] for run in looked_at)
+    if spilled and 2 * spilled >= len(looked_at):
+        return "spilled", f"{spilled} of {len(looked_at)} runs are marked spilled"
     usable = row.first.host["cpu"]["usable"]
     if row.key["device"] != "cpu" and usable > 1 and row.counting:
         busy = [run.cpu_s / run.wall_s for run in row.counting if run.cpu_s is not None]
@@ -96,10 +100,6 @@ def obstacle(row):
             share = passed(100 * median(busy) / usable, 100 * FULL, 0, "from")
             return "host-bound", (f"its process kept {median(busy):.2f} of {usable} usable processors busy beside the "
                                   f"device, {share} % of them (threshold 90 %)")
-    looked_at = row.counting or row.runs
-    spilled = sum("spilled" in [name for name, _ in row.study.marks[run]] for run in looked_at)
-    if spilled and 2 * spilled >= len(looked_at):
-        return "spilled", f"{spilled} of {len(looked_at)} runs are marked spilled"
     return None
 
 
@@ -167,36 +167,22 @@ def by_throughput(row):
     return Class("compute-bound", told, "throughput") if shares[0] >= AT else None
 
 
-def by_least_traffic(row):
-    """The class by what the caches cannot hold; `None` if it shows none."""
-    if not has_roofs(row):
-        return None
-    batch = row.key["batch"]
-    steps = [run.details["optimizer_steps"] / (run.measured["samples"] / batch) for run in row.counting]
-    moved = row.cost.least_bytes(batch, min(steps), capacity_of_caches(row.peaks)) / batch
-    low, high = [end / row.cost.flops * moved for end in attained_ends(row)]
-    shares = low / max(row.peaks["bandwidth"]), high / min(row.peaks["bandwidth"])
-    if shares[0] < AT:
-        return None
-    text = f"what its caches cannot hold takes {range_text(shares)} % of the memory roof"
-    if shares[0] > 1:
-        return Class("unknown", f"{text}, which is above the roof", "none")
-    return Class("memory-bound", text, "throughput")
-
-
 def by_activity(row):
     """The class of a row far from the compute roof whose memory is hardly in use; `None` if it is not known to be."""
-    if row.attained is None or not row.ceiling:
+    if not has_roofs(row) or counted_intensity(row) or row.peaks["bandwidth"][0] != row.peaks["bandwidth"][1]:
+        return None
+    # A sample covers a sixth of a second or more, and has to hold four iterations.
+    if row.key["batch"] * row.cost.flops / attained_ends(row)[0] * 4 > 1 / 6:
         return None
     shown = [run.telemetry for run in row.counting]
     if not all(it and it["of_window"] and it["samples"] >= 3 and it["gpu_memory_busy_percent"] for it in shown):
         return None
     most = max(it["gpu_memory_busy_percent"]["max"] + 1 for it in shown)
     shares = share_of_compute(row)
-    if shares[1] >= FAR or most >= 100 * FAR * 2 / 3:
+    if shares[1] >= FAR or most >= 16 or most <= 1:
         return None
     text = (f"it attains {range_text(shares)} % of the compute roof, and its memory was in use for at most "
-            f"{passed(most, 20.0, 0, 'below')} % of the time (threshold 20 %)")
+            f"{passed(most, 16.0, 0, 'below')} % of the time (threshold 16 %)")
     return Class("latency-bound", text, "activity")
 
 
@@ -204,14 +190,14 @@ def unplaced(row):
     """Why neither counters nor the throughput show a class."""
     if not row.rates:
         return "no run counts"
+    if row.breakdown and row.breakdown.is_representative:
+        return f"{100 * row.breakdown.limits['unknown']:.0f} % of its time is in operators whose limit is unknown"
     if row.cost is None:
         return "its FLOPs are unknown"
     if not row.peaks:
         return "its device has no peaks"
     if not row.ceiling:
         return "the peaks have no figure for its precision"
-    if row.breakdown and row.breakdown.is_representative:
-        return f"{100 * row.breakdown.limits['unknown']:.0f} % of its time is in operators whose limit is unknown"
     return "its bytes were not counted"
 
 
@@ -285,10 +271,9 @@ def decided(row):
     if counted_intensity(row) and has_roofs(row):
         found = placed(row)
     else:
-        found = (by_throughput(row) or by_least_traffic(row) or by_activity(row)
-                 or Class("unknown", unplaced(row), "none"))
+        found = by_throughput(row) or Class("unknown", unplaced(row), "none")
     if found.is_open:
-        found = by_operators(row) or found
+        found = by_operators(row) or by_activity(row) or found
     if found.is_open:
         found.experiment = experiment(row)
     found.remark = row.breakdown and row.breakdown.remark

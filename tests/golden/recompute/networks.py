@@ -16,8 +16,6 @@ class Net:
         # Elements that an iteration moves: for each image, and whatever the batch.
         self.each, self.once = 0, 0
         self.trained = False
-        # Elements of the output of each convolution.
-        self.outputs = []
 
     def _move(self, inputs, output, kept, weights):
         """Each layer reads its inputs and weights and writes its outputs once, forward and backward."""
@@ -40,7 +38,6 @@ class Net:
         self._multiply(deep * kernel * kernel * prod(output))
         self._move(prod(self.shape), prod(output), prod(self.shape), weight + (channels if bias else 0))
         self.shape = output
-        self.outputs.append(prod(output))
 
     def linear(self, features):
         inputs = prod(self.shape)
@@ -143,15 +140,7 @@ class Cost:
         net = Net(size)
         NETWORKS[model](net, classes)
         self.parameters, self.forward_macs, self.flops = net.parameters, net.forward, net.training
-        self.element = {"fp32": 4, "tf32": 4, "amp": 2, "bf16": 2}[precision]
-        moved = (net.each * batch + net.once) * self.element
+        moved = (net.each * batch + net.once) * {"fp32": 4, "tf32": 4, "amp": 2, "bf16": 2}[precision]
         step = STEP_BYTES[optimizer] * net.parameters if optimizer else 0
         self.modelled_bytes = (moved + step) / batch
-        self.optimizer, self.outputs = optimizer, net.outputs
-
-    def least_bytes(self, batch, steps, capacity):
-        """What caches of this capacity cannot keep from moving in an iteration with so many steps of the optimizer:
-        parameters are read and their gradients written; a step reads both and writes the former; the output of each
-        convolution and its gradient are written and read."""
-        beyond = lambda elements: max(0, elements * self.element - capacity)
-        return (2 + 3 * steps) * beyond(self.parameters) + 4 * sum(beyond(batch * each) for each in self.outputs)
+        self.optimizer = optimizer
