@@ -32,13 +32,13 @@ def train(network, x, loss=lambda out: out.float().pow(2).mean()):
 class Counts(unittest.TestCase):
     """2 FLOPs per multiply-add, forward and backward."""
 
-    def told(self, script):
+    def printed(self, script):
         done, _, _ = run(HELPERS + script)
         self.assertEqual(done.returncode, 0, done.stderr)
         return done.stdout.split("\n")[:-1]
 
     def test_a_convolutional_network_by_hand(self):
-        found = self.told("""
+        found = self.printed("""
 network = torch.nn.Sequential(
     torch.nn.Conv2d(3, 8, 3, padding=1), torch.nn.BatchNorm2d(8), torch.nn.ReLU(),
     torch.nn.Conv2d(8, 16, 3, stride=2, padding=1, groups=4), torch.nn.ReLU(), torch.nn.Flatten(),
@@ -52,7 +52,7 @@ print(count(train(network, torch.randn(4, 3, 16, 16))).flops)
         self.assertEqual(float(found[0]), 4 * 2 * (2 * first + 3 * grouped + 3 * linear))
 
     def test_a_transformer_by_hand(self):
-        found = self.told("""
+        found = self.printed("""
 class Block(torch.nn.Module):
     def __init__(self):
         super().__init__()
@@ -73,7 +73,7 @@ print(count(train(network, torch.randint(50, (2, 20)))).flops)
         self.assertEqual(float(found[0]), 3 * 2 * (tokens * weights + attention))
 
     def test_the_networks_that_we_describe(self):
-        found = self.told("""
+        found = self.printed("""
 import torchvision
 for name in ("resnet18", "mobilenet_v2", "squeezenet1_0", "vit_b_16"):
     print(count(train(getattr(torchvision.models, name)(), torch.randn(1, 3, 224, 224))).flops / 1e9)
@@ -83,7 +83,7 @@ for name in ("resnet18", "mobilenet_v2", "squeezenet1_0", "vit_b_16"):
             self.assertLess(abs(float(counted) / described - 1), 1e-3, (counted, described))
 
     def test_what_is_computed_again_or_without_gradients_is_not_counted(self):
-        found = self.told("""
+        found = self.printed("""
 from torch.utils.checkpoint import checkpoint
 x = torch.randn(8, 64)
 class Two(torch.nn.Module):
@@ -105,7 +105,7 @@ print(count(with_evaluation).flops)
         self.assertEqual(found, [str(float(8 * 2 * 64 * 64 * 5))] * 4)
 
     def test_functions_of_the_scripts_own_and_recurrent_layers(self):
-        found = self.told("""
+        found = self.printed("""
 class Product(torch.autograd.Function):
     @staticmethod
     def forward(ctx, x, w):
@@ -126,7 +126,7 @@ print(count(step).flops)
         self.assertLess(abs(float(found[1]) / (3 * 2 * 5 * 4 * 4 * 32 * (16 + 32)) - 1), 0.05)
 
     def test_what_nobody_can_count_is_named_or_left_out(self):
-        found = self.told("""
+        found = self.printed("""
 from typing import Any
 library = torch.library.Library("mine", "DEF")
 library.define("double(Tensor x) -> Tensor")
@@ -145,7 +145,7 @@ print(count(penalty))
 
 
     def test_products_that_pytorch_has_no_formula_for(self):
-        found = self.told("""
+        found = self.printed("""
 products = torch.nn.Linear(8, 8)
 taken = lambda *shape: torch.randn(*shape, requires_grad=True)
 matrix, vector = torch.randn(4, 8), taken(8)
@@ -164,7 +164,7 @@ print(count(lambda: products(texts).values().sum().backward()).flops)
         self.assertEqual([float(line) for line in found], expected)
 
     def test_products_in_place_count_as_others_do(self):
-        found = self.told("""
+        found = self.printed("""
 a, b, weight = torch.zeros(4, 5), torch.randn(4, 8), torch.randn(8, 5, requires_grad=True)
 class InPlace(torch.autograd.Function):
     def forward(ctx, b, weight):
@@ -176,7 +176,7 @@ print(count(lambda: InPlace.apply(b, weight).sum().backward()).flops)
         self.assertEqual(found, [f"{2 * 2 * 4 * 8 * 5:.1f}"])
 
     def test_a_mode_of_the_scripts_own_stays_while_ours_ends(self):
-        found = self.told("""
+        found = self.printed("""
 from torch.utils._python_dispatch import TorchDispatchMode, _get_current_dispatch_mode_stack as stack
 class Own(TorchDispatchMode):
     seen = 0
@@ -196,7 +196,7 @@ print(stack(), torch.utils._python_dispatch.is_in_torch_dispatch_mode())
         self.assertEqual(found, ["None True", "True", "[] False"])
 
     def test_products_of_unknown_size_are_named(self):
-        found = self.told("""
+        found = self.printed("""
 weight = torch.randn(16, 4, requires_grad=True)
 edges = torch.eye(16).to_sparse()
 for step in (
@@ -210,7 +210,7 @@ for step in (
         self.assertEqual(found[3], "[]")
 
     def test_functions_whose_kernels_are_out_of_sight_are_named(self):
-        found = self.told("""
+        found = self.printed("""
 class Kernel(torch.autograd.Function):
     @staticmethod
     def forward(ctx, x):
@@ -235,7 +235,7 @@ for kind in (Kernel, Reversed, Clipped):
         self.assertEqual(found, ["['__main__.Kernel']", "[]", "[]"])
 
     def test_what_ran_out_of_sight_leaves_the_number_out(self):
-        found = self.told("""
+        found = self.printed("""
 import threading
 network, x = torch.nn.Linear(8, 8), torch.randn(4, 8)
 def in_a_thread():
@@ -253,7 +253,7 @@ print(count(in_a_thread), count(replayed), torch.cuda.CUDAGraph.replay is plain)
         self.assertEqual(found, ["None None True"])
 
     def test_control_flow_is_left_alone(self):
-        found = self.told("""
+        found = self.printed("""
 network, x, compiler = torch.nn.Linear(8, 8), torch.randn(4, 8), torch.compile
 def step():
     network.zero_grad()

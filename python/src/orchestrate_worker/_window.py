@@ -183,7 +183,7 @@ class Window:
     # --- for callbacks ------------------------------------------------------------------------------------------------
 
     def waits(self) -> AbstractContextManager[Any]:
-        """A block in which a profiled iteration waits for data, and which somebody else measures."""
+        """A block in which a profiled iteration waits for data, and whose length the caller measures."""
         return self._beside.waiting()
 
     def stop(self) -> None:

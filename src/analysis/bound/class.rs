@@ -54,18 +54,17 @@ impl Class {
     /// Of a row that something keeps from its roofs.
     pub fn obstructed(obstacle: Obstacle) -> Class {
         let (bound, why) = (obstacle.bound(), obstacle.sentence());
-        Class { bound, evidence: Evidence::Obstacle(obstacle), why, time: None, experiment: None }
+        Class::shown(bound, Evidence::Obstacle(obstacle), why)
+    }
+
+    /// Of a row whose limit `evidence` shows.
+    pub(in crate::analysis) fn shown(bound: Bound, evidence: Evidence, why: Sentence) -> Class {
+        Class { bound, evidence, why, time: None, experiment: None }
     }
 
     /// Of a row of which nothing shows what limits it.
     pub fn unknown(why: impl Into<Sentence>) -> Class {
-        Class {
-            bound: Bound::Unknown,
-            evidence: Evidence::Nothing,
-            why: why.into(),
-            time: None,
-            experiment: None,
-        }
+        Class::shown(Bound::Unknown, Evidence::Nothing, why.into())
     }
 
     /// The bound.

@@ -80,7 +80,7 @@ impl Place {
         };
         let text = format!("{start}with the bytes that ncu counted it reaches {self}");
         let evidence = if bound == Bound::Unknown { Evidence::Nothing } else { Evidence::Counters };
-        Class { bound, evidence, why: Sentence::new(text, self.claims()), time: None, experiment: None }
+        Class::shown(bound, evidence, Sentence::new(text, self.claims()))
     }
 
     /// On which side of each limit its shares lie.

@@ -98,7 +98,7 @@ fn by_operators(breakdown: &Breakdown<'_>) -> Option<Class> {
         Some(found) => (found.bound, dominance(found)),
         None => (Bound::Mixed, mixture(limits)?),
     };
-    Some(Class { bound, evidence: Evidence::Operators, why, time: None, experiment: None })
+    Some(Class::shown(bound, Evidence::Operators, why))
 }
 
 /// The limits that can dominate, the most specific first.

@@ -24,13 +24,8 @@ pub(super) fn by_throughput(row: &Row<'_>, modelled: Option<&Point>) -> Option<C
         );
         claims.extend(more);
     }
-    (share.low >= AT_ROOF).then(|| Class {
-        bound: Bound::Compute,
-        evidence: Evidence::Throughput,
-        why: Sentence::new(text, claims),
-        time: None,
-        experiment: None,
-    })
+    (share.low >= AT_ROOF)
+        .then(|| Class::shown(Bound::Compute, Evidence::Throughput, Sentence::new(text, claims)))
 }
 
 /// A share of a roof in percent, and what that claims.

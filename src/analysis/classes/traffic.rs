@@ -50,7 +50,7 @@ pub(super) fn at_least(row: &Row<'_>) -> Option<Class> {
     if share.low > 1.0 {
         return Some(Class::unknown(Sentence::new(format!("{text}, which is above the roof"), claims)));
     }
-    Some(class(Bound::Memory, Evidence::Throughput, Sentence::new(text, claims)))
+    Some(Class::shown(Bound::Memory, Evidence::Throughput, Sentence::new(text, claims)))
 }
 
 /// The class of a row that is far from the compute roof while its memory is hardly in use. `None` if one of both is
@@ -74,7 +74,7 @@ pub(super) fn at_most(row: &Row<'_>) -> Option<Class> {
         most.limit()
     );
     claims.push(most);
-    Some(class(Bound::Latency, Evidence::Activity, Sentence::new(text, claims)))
+    Some(Class::shown(Bound::Latency, Evidence::Activity, Sentence::new(text, claims)))
 }
 
 /// For how much of the time the memory of the device was in use at most, in percent, over all runs that count.
@@ -87,8 +87,4 @@ fn memory_in_use(row: &Row<'_>) -> Option<f64> {
     };
     let all: Option<Vec<f64>> = counting.map(|run| run.cell.record().and_then(of_run)).collect();
     all?.into_iter().max_by(f64::total_cmp).filter(|most| *most > ROUNDED)
-}
-
-fn class(bound: Bound, evidence: Evidence, why: Sentence) -> Class {
-    Class { bound, evidence, why, time: None, experiment: None }
 }
