@@ -1,7 +1,9 @@
 //! The cheapest experiment that would decide what limits a row.
 
+use super::bound::AT_ROOF;
 use super::group::Row;
-use super::operators::{Breakdown, Limit, PlacedOperator};
+use super::operators::{Breakdown, Limit, PlacedOperator, Rates};
+use super::peaks::{Origin, Range};
 use crate::job::Device;
 
 /// What to do to learn what limits `row`, as an imperative without a full stop. `None` if its failure has to be mended
@@ -35,22 +37,28 @@ fn for_operator(operator: &PlacedOperator<'_>, row: &Row<'_>, matrix: &str) -> S
         let remedy = format!("report `flops` and `bytes` of the operator `{name}`, whose work is unknown");
         return by_counters(row, matrix, &remedy);
     }
+    let device = row.config.device;
     if rates.flops.is_some_and(|flops| flops > 0.0) && rates.of_compute.is_none() {
         return format!(
-            "measure the ceilings at its precision: `orchestrate peaks measure --device {}`",
-            row.config.device
+            "measure the ceilings at its precision: `orchestrate peaks measure --device {device}`"
         );
     }
-    if let Some((_, share)) = rates.of_memory.as_ref().and_then(|memory| memory.streams.as_ref())
-        && share.is_wide()
-    {
-        let remedy = format!(
-            "measure the ceilings when nothing else uses the memory: `orchestrate peaks measure --device {}`",
-            row.config.device
-        );
+    if let Some(disturbed) = disturbed(rates) {
+        let is_measured = row.ceilings().is_some_and(|peaks| matches!(peaks.origin, Origin::Measured { .. }));
+        let quietly =
+            if is_measured { format!(" when nothing else uses the {disturbed}") } else { String::new() };
+        let remedy = format!("measure the ceilings{quietly}: `orchestrate peaks measure --device {device}`");
         return by_counters(row, matrix, &remedy);
     }
     by_counters(row, matrix, &format!("run a larger batch: the data of `{name}` then exceed the caches"))
+}
+
+/// What has a ceiling that is only known as a range, so that an operator with `rates` may be at it or not.
+fn disturbed(rates: &Rates) -> Option<&'static str> {
+    let of_stream = rates.of_memory.as_ref().and_then(|memory| memory.streams.as_ref());
+    let shares = [(rates.of_compute, "processor"), (of_stream.map(|(_, share)| *share), "memory")];
+    let is_open = |share: &Range| share.is_wide() && share.low < AT_ROOF && share.high >= AT_ROOF;
+    shares.into_iter().find(|(share, _)| share.as_ref().is_some_and(is_open)).map(|(_, what)| what)
 }
 
 /// Counted bytes where the device can count them and has not yet, else `otherwise`. Where counting was refused, first

@@ -96,6 +96,19 @@ fn a_row_without_an_answer_names_the_experiment_that_would_give_it() {
         ),
         "measure the ceilings when nothing else uses the memory: `orchestrate peaks measure --device cpu`"
     );
+    let with_neighbours = |gflops: f64| {
+        let mut peaks = peaks();
+        peaks.flops[0].flops_per_s = Range { low: 150e9, high: 250e9 };
+        let product = operator("mm", OperatorClass::Product, 2.8, gflops * 2.8, 0.01);
+        let builder = StudyBuilder::new().peaks(peaks);
+        class(&builder.operators(&key("cpu", "resnet18", 16, 1), 10.0, profile(3.2, vec![product])).build())
+    };
+    assert_eq!(
+        with_neighbours(110.0).experiment.unwrap(),
+        "measure the ceilings when nothing else uses the processor: `orchestrate peaks measure --device cpu`"
+    );
+    assert_eq!(with_neighbours(170.0).bound, Bound::Compute, "at both ends");
+    assert_eq!(with_neighbours(80.0).bound, Bound::Kernel, "at neither end");
     let short = StudyBuilder::new().peaks(peaks());
     let slowed = profile(6.4, vec![at_compute(0.9)]);
     assert_eq!(

@@ -94,7 +94,7 @@ impl MeasuredFile {
             },
             flops,
             left_out: measured.left_out.clone(),
-            bandwidth: fastest.map(|(_, sample)| bandwidth(&sample.bytes_per_s, measured.device)),
+            bandwidth: fastest.map(|(_, sample)| steady(&sample.bytes_per_s, measured.device)),
             bandwidth_spread: fastest.and_then(|(_, sample)| Spread::of(&sample.bytes_per_s)),
             caches: caches(measured),
             cache_bytes: capacity(measured, u32::MAX),
@@ -122,7 +122,7 @@ impl<'m> Fastest<'m> {
 }
 
 /// The ceiling at `precision`: that of the instructions or units, unless a product or a convolution was faster. `None`
-/// if the hardware has no instruction for it.
+/// if the hardware has no instruction for it. That of the instructions can be a range: see [`steady`].
 fn ceiling(measured: &MeasuredPeaks, precision: Precision) -> Option<Ceiling> {
     let arithmetic = arithmetic(precision, measured.device);
     let gemms = || measured.gemm.iter().filter(|it| it.precision == arithmetic && !it.emulated);
@@ -138,11 +138,13 @@ fn ceiling(measured: &MeasuredPeaks, precision: Precision) -> Option<Ceiling> {
     let by_hardware = by_instructions(measured, arithmetic).or_else(|| by_units(measured, arithmetic));
     // A library that is faster than the hardware's own ceiling shows that this ceiling was measured badly.
     let is_ceiling = |hardware: &Hardware<'_>| {
-        by_library.as_ref().is_none_or(|library| library.flops_per_s <= hardware.flops_per_s)
+        by_library.as_ref().is_none_or(|library| library.flops_per_s <= hardware.flops_per_s.high)
     };
     let (flops_per_s, kind, samples, clock) = match (by_hardware.filter(is_ceiling), by_library) {
         (Some(Hardware { flops_per_s, kind, samples, clock }), _) => (flops_per_s, kind, samples, clock),
-        (None, Some(library)) => (library.flops_per_s, CeilingKind::Product, library.samples, None),
+        (None, Some(library)) => {
+            (Range::exactly(library.flops_per_s), CeilingKind::Product, library.samples, None)
+        }
         (None, None) => return None,
     };
     // The first version only measured single precision, without naming it.
@@ -151,7 +153,7 @@ fn ceiling(measured: &MeasuredPeaks, precision: Precision) -> Option<Ceiling> {
     let seen = || measured.clocks.map(|clocks| Range { low: clocks.low_mhz, high: clocks.high_mhz });
     Some(Ceiling {
         precision,
-        flops_per_s: Range::exactly(flops_per_s),
+        flops_per_s,
         kind,
         attainable,
         accumulate,
@@ -162,7 +164,7 @@ fn ceiling(measured: &MeasuredPeaks, precision: Precision) -> Option<Ceiling> {
 
 /// A ceiling of the hardware itself.
 struct Hardware<'m> {
-    flops_per_s: f64,
+    flops_per_s: Range,
     kind: CeilingKind,
     samples: &'m [f64],
     /// The clock that it is for, if that is not the one that was seen.
@@ -172,7 +174,8 @@ struct Hardware<'m> {
 fn by_instructions(measured: &MeasuredPeaks, precision: Precision) -> Option<Hardware<'_>> {
     let of = measured.instructions.iter().filter(|it| it.precision == precision);
     let bests = of.filter_map(|it| Some((best(&it.flops_per_s)?, it)));
-    let (flops_per_s, sample) = bests.max_by(|(left, _), (right, _)| left.total_cmp(right))?;
+    let (_, sample) = bests.max_by(|(left, _), (right, _)| left.total_cmp(right))?;
+    let flops_per_s = steady(&sample.flops_per_s, measured.device);
     let kind = CeilingKind::Instruction(sample.isa.clone());
     Some(Hardware { flops_per_s, kind, samples: &sample.flops_per_s, clock: None })
 }
@@ -181,7 +184,7 @@ fn by_units(measured: &MeasuredPeaks, precision: Precision) -> Option<Hardware<'
     let GpuUnits { multiprocessors, capability } = measured.units?;
     let each = flops_per_cycle(&measured.device_name, capability, precision)?;
     let mhz = measured.clocks?.most_mhz.filter(|mhz| mhz.is_finite() && *mhz > 0.0)?;
-    let flops_per_s = f64::from(multiprocessors) * each as f64 * mhz * 1e6;
+    let flops_per_s = Range::exactly(f64::from(multiprocessors) * each as f64 * mhz * 1e6);
     let kind = CeilingKind::Theoretical(Some(format!("{multiprocessors} SM × {each} FLOP per cycle")));
     Some(Hardware { flops_per_s, kind, samples: &[], clock: Some(Range::exactly(mhz)) })
 }
@@ -198,12 +201,12 @@ fn fastest_stream<'m>(measured: &'m MeasuredPeaks, level: &str) -> Option<(f64, 
     bests.max_by(|(left, _), (right, _)| left.total_cmp(right))
 }
 
-/// The share of the best sample that the median is where a memory is not shared with others.
+/// The share of the best sample that the median is from where nobody else uses the processor or its memory.
 const STEADY: f64 = 0.9;
 
-/// The bandwidth: the best sample. If most samples of a processor are far below it, others use its memory too, as on a
-/// virtual machine. Then it is a range from the lower quartile on.
-fn bandwidth(samples: &[f64], device: Device) -> Range {
+/// The ceiling that `samples` of one method show: the best. If most samples of a processor are far below it, others use
+/// its cores or its memory too, as on a virtual machine. Then it is a range from the lower quartile on.
+fn steady(samples: &[f64], device: Device) -> Range {
     let valid: Vec<f64> = valid(samples).collect();
     let high = valid.iter().copied().fold(0.0, f64::max);
     let is_shared = device == Device::Cpu && stats::median(&valid).is_ok_and(|median| median < STEADY * high);
@@ -311,9 +314,9 @@ mod tests {
     #[test]
     fn a_bandwidth_that_others_use_is_a_range() {
         let samples = [27e9, 38e9, 25e9, f64::NAN, 0.0, 26e9, 28e9];
-        assert_eq!(bandwidth(&samples, Device::Cpu), Range { low: 26e9, high: 38e9 });
-        assert_eq!(bandwidth(&samples, Device::Cuda(0)), Range::exactly(38e9));
-        assert_eq!(bandwidth(&[37e9, 38e9, 26e9], Device::Cpu), Range::exactly(38e9));
+        assert_eq!(steady(&samples, Device::Cpu), Range { low: 26e9, high: 38e9 });
+        assert_eq!(steady(&samples, Device::Cuda(0)), Range::exactly(38e9));
+        assert_eq!(steady(&[37e9, 38e9, 26e9], Device::Cpu), Range::exactly(38e9));
     }
 
     /// The CPU multiplies bf16 there, and fp16 does not matter.
@@ -399,11 +402,11 @@ measured:
     /// Register-resident multiply-adds are the ceiling, and what libraries attain stands beside it.
     #[test]
     fn the_ceiling_of_a_processor_is_that_of_its_instructions() {
-        let with = |flops: f64| {
+        let with = |flops: &[f64]| {
             let mut file = file("cpu", GEMM);
             file.measured.instructions = serde_json::from_value(serde_json::json!([
                 { "precision": "fp32", "operands": "fp32", "isa": "avx2", "threads": 2, "passes": 9, "flops_per_s": [1.25e11] },
-                { "precision": "fp32", "operands": "fp32", "isa": "avx512f", "threads": 2, "passes": 9, "flops_per_s": [flops] }
+                { "precision": "fp32", "operands": "fp32", "isa": "avx512f", "threads": 2, "passes": 9, "flops_per_s": flops }
             ]))
             .unwrap();
             file.measured.convolutions = serde_json::from_value(serde_json::json!([
@@ -413,12 +416,14 @@ measured:
             .unwrap();
             read_back(&file).ceiling(Precision::Fp32).unwrap().clone()
         };
-        let found = with(1.5e11);
+        let found = with(&[1.5e11, 1.48e11]);
         assert_eq!(found.flops_per_s, Range::exactly(1.5e11));
         assert_eq!(found.kind, CeilingKind::Instruction("avx512f".into()));
         assert_eq!(found.attainable, Attainable { product: Some(1.2e11), convolution: Some(1.3e11) });
-        let disturbed = with(1.2e11);
+        let disturbed = with(&[1.2e11]);
         assert_eq!((disturbed.flops_per_s.high, disturbed.kind), (1.3e11, CeilingKind::Product));
+        let with_neighbours = with(&[1.5e11, 0.8e11, 0.9e11, 0.8e11, 1e11]);
+        assert_eq!(with_neighbours.flops_per_s, Range { low: 0.8e11, high: 1.5e11 });
     }
 
     #[test]

@@ -282,10 +282,13 @@ impl Range {
         Range { low: self.low * factor, high: self.high * factor }
     }
 
-    /// The share that `value` is of it: the least of the upper end, the most of the lower one.
+    /// The share that `value` is of it: the least of the upper end, the most of the lower one. A value between the ends
+    /// shows that the ceiling was at least as high, so its share is at most 1.
     #[must_use]
     pub fn share(self, value: f64) -> Self {
-        Range { low: value / self.high, high: value / self.low }
+        let low = value / self.high;
+        let of_low = value / self.low;
+        Range { low, high: if low <= 1.0 { of_low.min(1.0) } else { of_low } }
     }
 
     /// The share that it is of `whole`, from its least of the most to its most of the least.
