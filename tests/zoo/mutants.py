@@ -64,6 +64,8 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("names", nargs="*", metavar="NAME", help=", ".join(MUTANTS))
     names = parser.parse_args().names or list(MUTANTS)
+    if unknown := [name for name in names if name not in MUTANTS]:
+        parser.error(f"no mutant is called {', '.join(unknown)}: they are {', '.join(MUTANTS)}")
     place = (ROOT / os.environ.get("CARGO_TARGET_DIR", "target")).absolute() / "mutants"
     copy(place)
     if not passes(place):
