@@ -1,7 +1,7 @@
 """Checks that the zoo sees a wrong analysis: mutants.py [NAME …].
 
-Each mutant changes one line of the sources in a copy of the project, builds it, and runs the tests of the zoo, which have
-to fail. Without a mutant they have to pass. Ends with 1 otherwise, and if the line to change is not there.
+Each mutant changes one line of the sources in a copy of the project, builds it, and runs the tests of the zoo, which
+have to fail. Without a mutant they have to pass. Ends with 1 otherwise, and if the line to change is not there.
 """
 
 import argparse
@@ -26,16 +26,21 @@ MUTANTS = {
 
 
 def copy(place):
-    """Copies what is built to `place`, where an earlier build may be."""
-    place.mkdir(parents=True, exist_ok=True)
+    """Copies what is built to `place`, where an earlier build may be. Equal files keep their times, for cargo."""
     listed = subprocess.run(["git", "ls-files", "-co", "--exclude-standard", "-z"], cwd=ROOT, check=True, text=True,
                             capture_output=True).stdout
+    names = [name for name in listed.split("\0") if name and (ROOT / name).is_file()]
+    for name in names:
+        wanted, there = (ROOT / name).read_bytes(), place / name
+        if not there.is_file() or there.read_bytes() != wanted:
+            there.parent.mkdir(parents=True, exist_ok=True)
+            there.write_bytes(wanted)
+            shutil.copymode(ROOT / name, there)
+    kept = {place / name for name in names}
     for folder in ("src", "tests"):
-        shutil.rmtree(place / folder, ignore_errors=True)
-    for name in filter(None, listed.split("\0")):
-        if (ROOT / name).is_file():
-            (place / name).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy2(ROOT / name, place / name)
+        for file in (place / folder).rglob("*"):
+            if file.is_file() and file not in kept:
+                file.unlink()
 
 
 def passes(place):
