@@ -201,7 +201,7 @@ fn fastest_stream<'m>(measured: &'m MeasuredPeaks, level: &str) -> Option<(f64, 
     bests.max_by(|(left, _), (right, _)| left.total_cmp(right))
 }
 
-/// The share of the best sample that the median is from where nobody else uses the processor or its memory.
+/// If the median is below this share of the best sample, others use the processor or its memory.
 const STEADY: f64 = 0.9;
 
 /// The ceiling that `samples` of one method show: the best. If most samples of a processor are far below it, others use
@@ -317,6 +317,14 @@ mod tests {
         assert_eq!(steady(&samples, Device::Cpu), Range { low: 26e9, high: 38e9 });
         assert_eq!(steady(&samples, Device::Cuda(0)), Range::exactly(38e9));
         assert_eq!(steady(&[37e9, 38e9, 26e9], Device::Cpu), Range::exactly(38e9));
+    }
+
+    #[test]
+    fn a_value_within_a_range_is_at_most_all_of_it() {
+        let range = Range { low: 80.0, high: 100.0 };
+        assert_eq!(range.share(40.0), Range { low: 0.4, high: 0.5 });
+        assert_eq!(range.share(90.0), Range { low: 0.9, high: 1.0 });
+        assert_eq!(range.share(120.0), Range { low: 1.2, high: 1.5 });
     }
 
     /// The CPU multiplies bf16 there, and fp16 does not matter.
