@@ -190,16 +190,19 @@ fn a_peak_that_is_a_range_tells_only_what_both_ends_tell() {
          that ncu counted it reaches 29 to 50 % of the compute roof and 10 % of the memory roof"
     );
     assert!(class(11.0).why().text.starts_with("it is between its roofs: "), "{}", class(11.0).why());
-    assert!(
-        class(20.34).why().text.contains("could be compute-bound or above its roof"),
-        "{}",
-        class(20.34).why()
+    assert_eq!(
+        (class(20.34).bound(), class(20.34).why().text.as_str()),
+        (
+            Bound::Compute,
+            "with the bytes that ncu counted it reaches 60 to 100 % of the compute roof and 20 % of the memory roof"
+        )
     );
+    assert!(class(34.0).why().text.starts_with("it is above its roof: "), "{}", class(34.0).why());
     assert_eq!(place(19.9, range(20.0, 33.0), range(100.0, 100.0)).class().bound(), Bound::Compute);
     let by_bandwidth = |low| place(7.0, range(100.0, 100.0), range(low, 11.0)).class().bound();
     assert_eq!(
         [by_bandwidth(11.0), by_bandwidth(7.0), by_bandwidth(6.9)],
-        [Bound::Memory, Bound::Memory, Bound::Unknown]
+        [Bound::Memory, Bound::Memory, Bound::Memory]
     );
     let crossing = place(80.0, range(90.0, 120.0), range(100.0, 100.0)).class();
     assert!(crossing.why().text.contains("could be memory-bound or compute-bound"), "{crossing:?}");
@@ -210,7 +213,7 @@ fn a_peak_that_is_a_range_tells_only_what_both_ends_tell() {
 fn every_region_that_a_range_touches_is_named() {
     let range = |low, high| Range { low, high };
     let exactly = Range::exactly;
-    let crossing = "memory-bound or compute-bound or above its roof";
+    let crossing = "memory-bound or compute-bound";
     for (attained, peak, allowed, expected) in [
         (
             range(9.0, 70.0),
@@ -232,6 +235,7 @@ fn every_region_that_a_range_touches_is_named() {
         ),
         (exactly(80.0), range(70.0, 120.0), exactly(100.0), crossing),
         (exactly(80.0), exactly(100.0), range(70.0, 120.0), crossing),
+        (range(60.0, 110.0), range(70.0, 100.0), exactly(1000.0), "compute-bound or above its roof"),
     ] {
         let place = Place { attained, peak, allowed };
         let could = format!(", and it could be {expected}: ");
@@ -240,10 +244,15 @@ fn every_region_that_a_range_touches_is_named() {
         let steps = |range: Range| {
             (0..=40_u32).map(move |step| range.low + (range.high - range.low) * f64::from(step) / 40.0)
         };
+        // A roof was at least as high as what was attained, if it can be.
+        let roofs = |range: Range, attained: f64| {
+            steps(range).map(move |roof| if attained <= range.high { roof.max(attained) } else { roof })
+        };
         let mut seen: Vec<Region> = Vec::new();
         for attained in steps(attained) {
-            for peak in steps(peak) {
-                seen.extend(steps(allowed).map(|allowed| Region::of(attained / peak, attained / allowed)));
+            for peak in roofs(peak, attained) {
+                let of = |allowed: f64| Region::of(attained / peak, attained / allowed);
+                seen.extend(roofs(allowed, attained).map(of));
             }
         }
         let named = place.regions();

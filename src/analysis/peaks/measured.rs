@@ -325,6 +325,8 @@ mod tests {
         assert_eq!(range.share(40.0), Range { low: 0.4, high: 0.5 });
         assert_eq!(range.share(90.0), Range { low: 0.9, high: 1.0 });
         assert_eq!(range.share(120.0), Range { low: 1.2, high: 1.5 });
+        assert_eq!(Range { low: 50.0, high: 90.0 }.over(range), Range { low: 0.5, high: 1.0 });
+        assert_eq!(Range { low: 50.0, high: 120.0 }.over(range), Range { low: 0.5, high: 1.5 });
     }
 
     /// The CPU multiplies bf16 there, and fp16 does not matter.

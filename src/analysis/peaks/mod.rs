@@ -282,19 +282,19 @@ impl Range {
         Range { low: self.low * factor, high: self.high * factor }
     }
 
-    /// The share that `value` is of it: the least of the upper end, the most of the lower one. A value between the ends
-    /// shows that the ceiling was at least as high, so its share is at most 1.
+    /// The share that `value` is of this ceiling.
     #[must_use]
     pub fn share(self, value: f64) -> Self {
-        let low = value / self.high;
-        let of_low = value / self.low;
-        Range { low, high: if low <= 1.0 { of_low.min(1.0) } else { of_low } }
+        Range::exactly(value).over(self)
     }
 
-    /// The share that it is of `whole`, from its least of the most to its most of the least.
+    /// The share that it is of `ceiling`, from its least of the most to its most of the least. A value between the ends
+    /// of a ceiling shows that the ceiling was at least as high then, so its share is at most 1.
     #[must_use]
-    pub fn over(self, whole: Range) -> Self {
-        Range { low: self.low / whole.high, high: self.high / whole.low }
+    pub fn over(self, ceiling: Range) -> Self {
+        let most = self.high / ceiling.low;
+        let high = if self.high <= ceiling.high { most.min(1.0) } else { most };
+        Range { low: self.low / ceiling.high, high }
     }
 
     /// Both ends.

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from statistics import median
 
+from .maths import shares_of
 from .operators import AT, FAR
 from .words import passed
 
@@ -33,7 +34,7 @@ def regions(row, intensity):
     """What all that is uncertain could show, from the least shares to the most. The lower roof limits."""
     low, high = attained_ends(row)
     peak, allowed = sorted(row.ceiling), sorted(end * intensity for end in row.peaks["bandwidth"])
-    least, most = low / min(peak[1], allowed[1]), high / min(peak[0], allowed[0])
+    least, most = shares_of((low, high), [min(ends) for ends in zip(peak, allowed)])
     touched = {
         "latency-bound": least < FAR,
         "between its roofs": least < AT and most >= FAR,
@@ -63,14 +64,12 @@ def range_text(ends):
 
 def share_of_compute(row):
     """The ends of the attained share of the compute roof."""
-    low, high = attained_ends(row)
-    return low / max(row.ceiling), high / min(row.ceiling)
+    return shares_of(attained_ends(row), row.ceiling)
 
 
 def shares_text(row, intensity):
-    low, high = attained_ends(row)
-    bandwidth = [end * intensity for end in row.peaks["bandwidth"]]
-    memory = range_text((low / max(bandwidth), high / min(bandwidth)))
+    allowed = [end * intensity for end in row.peaks["bandwidth"]]
+    memory = range_text(shares_of(attained_ends(row), allowed))
     return f"{range_text(share_of_compute(row))} % of the compute roof and {memory} % of the memory roof"
 
 
@@ -158,9 +157,8 @@ def by_throughput(row):
     if shares[0] > 1:
         return Class("unknown", f"{told}, which is above the roof", "none")
     if has_roofs(row):
-        low, high = attained_ends(row)
         allowed = [end * row.cost.flops / row.cost.modelled_bytes for end in row.peaks["bandwidth"]]
-        moved = low / max(allowed), high / min(allowed)
+        moved = shares_of(attained_ends(row), allowed)
         if moved[1] >= AT:
             told += (f", and may be at the memory roof as well: if data moved once per layer, that would be "
                      f"{range_text(moved)} % of it")

@@ -10,6 +10,16 @@ def geometric_mean(values):
     return exp(mean(log(value) for value in values))
 
 
+def shares_of(attained, ceiling):
+    """The least and the greatest share that a number, or the ends of an interval, are of a ceiling, by its ends.
+
+    Within its range, the ceiling was at least as high as what was attained.
+    """
+    low, high = attained if isinstance(attained, tuple) else (attained, attained)
+    lowest = max(min(ceiling), high) if high <= max(ceiling) else min(ceiling)
+    return low / max(ceiling), high / lowest
+
+
 def mad(values):
     centre = median(values)
     return median(abs(value - centre) for value in values)

@@ -1,5 +1,6 @@
 """Where the time of an iteration goes, operator by operator, and what limits each operator."""
 
+from .maths import shares_of
 from .words import significant
 
 FAR, AT = 0.3, 0.6
@@ -37,11 +38,6 @@ def compute_ceiling(row, kind):
     if kind == "float16" and row.peaks["backend"] != "cpu":
         precision = "amp"
     return row.peaks["flops"].get(precision, {}).get("flops")
-
-
-def shares_of(rate, ends):
-    """The least and the greatest share of a ceiling that is only known as a range."""
-    return rate / max(ends), rate / min(ends)
 
 
 def joint_share(members, share):

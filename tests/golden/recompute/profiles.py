@@ -1,6 +1,7 @@
 """What Nsight Compute counted: kernels and their places below the roofs, and the sums over them."""
 
 from .bounds import place_of
+from .maths import shares_of
 from .raw import flops
 
 
@@ -10,8 +11,8 @@ def kernel_place(row, group):
     if not row.ceiling or not row.peaks["bandwidth"] or not time:
         return None
     seconds = time / 1e9
-    compute = sorted(work / seconds / end for end in row.ceiling)
-    memory = sorted(size / seconds / end for end in row.peaks["bandwidth"])
+    compute = shares_of(work / seconds, row.ceiling)
+    memory = shares_of(size / seconds, row.peaks["bandwidth"])
     shown = {place_of(one, other) for one in compute for other in memory}
     bound = shown.pop() if len(shown) == 1 else "unknown"
     bound = bound if bound.endswith("bound") else "unknown"

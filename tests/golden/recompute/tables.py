@@ -114,10 +114,10 @@ def row_energy(row, kind):
 
 
 def share_of(row, ends, place):
-    """The attained FLOP/s as a share of the upper end (0) or the lower end (1)."""
+    """The least (0) or the greatest (1) share that the attained FLOP/s are of a ceiling, in percent."""
     if row.attained is None or not ends:
         return None
-    return 100 * row.attained / (max(ends), min(ends))[place]
+    return 100 * maths.shares_of(row.attained, ends)[place]
 
 
 def per_sample(value):

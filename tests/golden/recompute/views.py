@@ -30,7 +30,7 @@ def range_text(low, high, digits=3):
 def share_text(row):
     if row.attained is None or not row.ceiling:
         return "NA"
-    share = lambda peak: range_text(100 * row.attained / max(peak), 100 * row.attained / min(peak))
+    share = lambda peak: range_text(*(100 * end for end in maths.shares_of(row.attained, peak)))
     nominal = share(row.ceiling)
     if row.peak_at_clock and share(row.peak_at_clock) != nominal:
         return f"{nominal} ({share(row.peak_at_clock)} at {row.clock:.0f} MHz)"
