@@ -3,8 +3,8 @@
 
 #![expect(clippy::disallowed_methods, reason = "a build script lives by its environment")]
 
-use std::env;
 use std::path::PathBuf;
+use std::{env, fs};
 
 /// Where the shim is.
 const SHIM: &str = "src/bin/worker/shim";
@@ -40,12 +40,13 @@ fn main() {
         .std("c++17")
         .opt_level(2)
         .warnings(false)
+        .include(SHIM)
         .include(&include)
         .include(include.join("torch/csrc/api/include"))
         // For the types of activities in the profiler's headers.
         .include(include.join("kineto"))
         .define("_GLIBCXX_USE_CXX11_ABI", "1")
-        .files(SOURCES.map(|source| format!("{SHIM}/{source}")))
+        .file(whole_shim())
         .compile("shim");
     println!("cargo::rustc-link-arg-bin=worker=-Wl,-rpath,{}", library.display());
     // Every job runs under `/usr/bin/time`. macOS takes the DYLD variables from whatever lies there, so a worker that
@@ -57,6 +58,15 @@ fn main() {
     println!("cargo::rustc-link-search=native={}", library.display());
     println!("cargo::rustc-link-lib=dylib=torch_cpu");
     println!("cargo::rustc-link-lib=dylib=c10");
+}
+
+/// A file that includes all of [`SOURCES`]: most of the time goes to libtorch's headers, which are then read once.
+fn whole_shim() -> PathBuf {
+    let path =
+        PathBuf::from(env::var_os("OUT_DIR").expect("cargo names the directory")).join("whole_shim.cpp");
+    let text: String = SOURCES.iter().map(|source| format!("#include \"{source}\"\n")).collect();
+    fs::write(&path, text).expect("the directory of a build is writable");
+    path
 }
 
 /// Where libtorch is: what `variable` says, else `LIBTORCH`, which the package's cargo configuration sets.
