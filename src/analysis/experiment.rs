@@ -24,14 +24,19 @@ pub(super) fn experiment(row: &Row<'_>, breakdown: Option<&Breakdown<'_>>, matri
     }
     let open = breakdown.operators.iter().find(|it| it.limit == Limit::Open);
     Some(match open {
-        Some(open) => for_operator(open, row, matrix),
+        Some(open) => for_operator(open, row, breakdown, matrix),
         None => by_counters(row, matrix, "report more operators: those that `rest_s` sums up decide it"),
     })
 }
 
 /// What would show the limit of `operator`, of all open ones the slowest.
-fn for_operator(operator: &PlacedOperator<'_>, row: &Row<'_>, matrix: &str) -> String {
-    let PlacedOperator { sample, rates, .. } = operator;
+fn for_operator(
+    operator: &PlacedOperator<'_>,
+    row: &Row<'_>,
+    breakdown: &Breakdown<'_>,
+    matrix: &str,
+) -> String {
+    let PlacedOperator { sample, class, rates, .. } = operator;
     let name = &sample.name;
     if rates.flops.is_none() || rates.bytes.is_none() {
         let remedy = format!("report `flops` and `bytes` of the operator `{name}`, whose work is unknown");
@@ -48,6 +53,12 @@ fn for_operator(operator: &PlacedOperator<'_>, row: &Row<'_>, matrix: &str) -> S
         let quietly =
             if is_measured { format!(" when nothing else uses the {disturbed}") } else { String::new() };
         let remedy = format!("measure the ceilings{quietly}: `orchestrate peaks measure --device {device}`");
+        return by_counters(row, matrix, &remedy);
+    }
+    let pace = breakdown.pace();
+    if pace.is_wide() && Limit::of(*class, rates, Range::exactly(1.0)) != Limit::Open {
+        let again = format!("`orchestrate run {matrix} --store DIR`");
+        let remedy = format!("measure it again when nothing else uses the machine, in a new store: {again}");
         return by_counters(row, matrix, &remedy);
     }
     by_counters(row, matrix, &format!("run a larger batch: the data of `{name}` then exceed the caches"))

@@ -125,26 +125,26 @@ impl Limit {
         }
     }
 
-    fn of(class: OperatorClass, rates: &Rates) -> Limit {
+    /// Of an operator with `rates` in a profile whose iterations differ from the timed ones by the factor `pace`. Both
+    /// paces must show the same.
+    pub(in crate::analysis) fn of(class: OperatorClass, rates: &Rates, pace: Range) -> Limit {
         if class == OperatorClass::Data {
             return Limit::Data;
         }
-        let Some(memory) = &rates.of_memory else { return Limit::of_compute_alone(rates.of_compute) };
-        if let Some((_, share)) = &memory.streams
-            && share.low >= AT_ROOF
-        {
+        let compute = rates.of_compute.map(|share| share.scaled(pace));
+        let Some(memory) = &rates.of_memory else { return Limit::of_compute_alone(compute) };
+        let streams = memory.streams.as_ref().map(|(_, share)| share.scaled(pace));
+        if streams.is_some_and(|share| share.low >= AT_ROOF) {
             return Limit::Memory;
         }
-        let Some(compute) = rates.of_compute.or((rates.flops == Some(0.0)).then_some(Range::exactly(0.0)))
-        else {
+        let Some(compute) = compute.or((rates.flops == Some(0.0)).then_some(Range::exactly(0.0))) else {
             return Limit::Open;
         };
         if compute.low >= AT_ROOF {
             return Limit::Compute;
         }
-        let most =
-            memory.at_most.or(memory.streams.as_ref().map(|(_, share)| *share)).map(|share| share.high);
-        match most {
+        let at_most = memory.at_most.map(|share| share.scaled(pace));
+        match at_most.or(streams).map(|share| share.high) {
             Some(most) if most < FAR_FROM_ROOF && compute.high < FAR_FROM_ROOF => Limit::Latency,
             Some(most) if most < AT_ROOF && compute.high < AT_ROOF => Limit::Kernel,
             _ => Limit::Open,
@@ -175,6 +175,8 @@ struct Roofs<'p> {
     levels: Vec<Level>,
     /// The precision of the config.
     precision: Precision,
+    /// By what factor operators can have been faster or slower in the timing runs.
+    pace: Range,
 }
 
 impl Roofs<'_> {
@@ -199,9 +201,14 @@ impl<'r> Breakdown<'r> {
         let profile = row.counted.ops.or_else(|| reported_by_runs(row))?;
         let iterations = f64::from(profile.iterations);
         let iteration_s = profile.elapsed_s / iterations;
+        let timed_s = row.median().map(|rate| f64::from(row.config.batch) / rate);
         let peaks = row.ceilings();
-        let roofs =
-            Roofs { peaks, levels: peaks.map(levels).unwrap_or_default(), precision: row.config.precision };
+        let roofs = Roofs {
+            peaks,
+            levels: peaks.map(levels).unwrap_or_default(),
+            precision: row.config.precision,
+            pace: pace(timed_s.map(|timed| iteration_s / timed)),
+        };
         let clock = Clock::of(profile);
         let works = operator::works(&profile.operators);
         let samples = profile.operators.iter().zip(works);
@@ -216,7 +223,7 @@ impl<'r> Breakdown<'r> {
         Some(Breakdown {
             profile,
             iteration_s,
-            timed_s: row.median().map(|rate| f64::from(row.config.batch) / rate),
+            timed_s,
             groups: groups(&operators),
             limits: limits(&operators, rest, &parts, clock.launches),
             parts,
@@ -227,6 +234,11 @@ impl<'r> Breakdown<'r> {
     /// How many times as long a profiled iteration takes as one of the timing runs.
     pub fn slowdown(&self) -> Option<f64> {
         self.timed_s.map(|timed| self.iteration_s / timed)
+    }
+
+    /// By what factor operators can have been faster or slower in the timing runs than in the profile.
+    pub(in crate::analysis) fn pace(&self) -> Range {
+        pace(self.slowdown())
     }
 
     /// Whether the profiled iterations are those that were timed, but for the profiler's own cost.
@@ -247,6 +259,13 @@ impl<'r> Breakdown<'r> {
     pub fn share(&self, part: Part) -> f64 {
         share_of(&self.parts, part)
     }
+}
+
+/// From 1 to `slowdown`: what slowed an iteration as a whole can have slowed any of its operators as much, or not at
+/// all.
+fn pace(slowdown: Option<f64>) -> Range {
+    let slowdown = slowdown.unwrap_or(1.0);
+    Range { low: slowdown.min(1.0), high: slowdown.max(1.0) }
 }
 
 /// The profile that a timing run of `row` reports beside its window.
@@ -324,7 +343,7 @@ fn place<'r>(sample: &'r OperatorSample, work: Work, clock: Clock, roofs: &Roofs
         of_compute,
         of_memory,
     };
-    let limit = Limit::of(class, &rates);
+    let limit = Limit::of(class, &rates, roofs.pace);
     PlacedOperator { sample, class, rank: 0, rates, limit }
 }
 

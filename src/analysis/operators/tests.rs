@@ -38,6 +38,33 @@ fn an_iteration_divides_into_parts_and_limits_that_add_up() {
     });
 }
 
+/// Neighbours slowed the profile. Products at 26 % of the roof there can have been at 39 % in the timing runs.
+#[test]
+fn a_limit_holds_at_the_pace_of_the_profile_and_at_that_of_the_timing_runs() {
+    let limit = |elapsed_s: f64, share: f64| {
+        let products = operator("gemm", OperatorClass::Product, elapsed_s, share * 250.0 * elapsed_s, 0.1);
+        let study = of(profile(elapsed_s, vec![products]));
+        let analysis = analyse(&study);
+        let breakdown = analysis.breakdowns[0].as_ref().unwrap();
+        (breakdown.operators[0].limit, analysis.classes[0].experiment.clone())
+    };
+    // A timed iteration takes 1.6 s, and a profile has two.
+    assert_eq!(limit(3.2, 0.26).0, Limit::Latency);
+    assert_eq!(limit(4.8, 0.26).0, Limit::Kernel);
+    assert_eq!(limit(3.2, 0.5).0, Limit::Kernel);
+    let (open, experiment) = limit(4.8, 0.5);
+    assert_eq!(open, Limit::Open);
+    assert_eq!(
+        experiment.as_deref(),
+        Some(
+            "measure it again when nothing else uses the machine, in a new store: `orchestrate run matrices/test.yaml --store \
+             DIR`"
+        )
+    );
+    assert_eq!(limit(3.2, 0.7).0, Limit::Compute);
+    assert_eq!(limit(2.4, 0.7).0, Limit::Open, "the timing runs were slower");
+}
+
 /// The profile of a network that orchestrate has no description of gives its bytes, and with FLOPs its place.
 #[test]
 fn operators_with_known_bytes_place_a_network_without_a_description() {

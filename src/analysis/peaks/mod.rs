@@ -282,6 +282,12 @@ impl Range {
         Range { low: self.low * factor, high: self.high * factor }
     }
 
+    /// Its low end times the low end of `factor`, and the same of the high ends.
+    #[must_use]
+    pub fn scaled(self, factor: Range) -> Self {
+        Range { low: self.low * factor.low, high: self.high * factor.high }
+    }
+
     /// The share that `value` is of this ceiling.
     #[must_use]
     pub fn share(self, value: f64) -> Self {

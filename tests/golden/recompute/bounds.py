@@ -261,6 +261,10 @@ def experiment(row):
         return counting or f"report `flops` and `bytes` of the operator `{name}`, whose work is unknown"
     if first.flops and not first.of_compute:
         return f"measure the ceilings at its precision: `orchestrate peaks measure --device {device}`"
+    if first.limit_at((1.0, 1.0)) != "unknown":
+        again = run.removesuffix(" --profile")
+        return counting or (f"measure it again when nothing else uses the machine, in a new store: {again} --store "
+                            f"DIR`")
     return counting or f"run a larger batch: the data of `{name}` then exceed the caches"
 
 

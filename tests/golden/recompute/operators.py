@@ -89,16 +89,20 @@ class Operator:
 
     @property
     def limit(self):
+        """What holds at the pace of the profile and at that of the timing runs."""
+        return self.limit_at(sorted((1.0, self.profile.slowdown or 1.0)))
+
+    def limit_at(self, pace):
         if self.kind == "data":
             return "host-bound"
-        if self.of_stream and self.of_stream[0] >= AT:
+        if self.of_stream and self.of_stream[0] * pace[0] >= AT:
             return "memory-bound"
-        if self.computes and self.computes[0] >= AT:
+        if self.computes and self.computes[0] * pace[0] >= AT:
             return "compute-bound"
         traffic = self.of_traffic or self.of_stream
         if not traffic or not self.computes:
             return "unknown"
-        nearest = max(traffic[1], self.computes[1])
+        nearest = max(traffic[1], self.computes[1]) * pace[1]
         return "latency-bound" if nearest < FAR else "kernel-bound" if nearest < AT else "unknown"
 
 
