@@ -104,7 +104,7 @@ pub fn analyse(study: &Study) -> Analysis<'_> {
 pub fn judge(study: &Study) -> Judged<'_> {
     let thresholds = study.thresholds;
     let mut cells: Vec<&Cell> = study.cells.iter().collect();
-    order::sort(&mut cells, |cell| cell.job.key());
+    order::sort(&mut cells, &study.declared, |cell| cell.job.key());
     let marks = marks::marks(&cells, &study.spans, &study.idle, &thresholds);
     let include_marked = study.include_marked;
     let runs: Vec<Run<'_>> =

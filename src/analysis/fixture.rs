@@ -9,7 +9,7 @@ use super::idle::Idle;
 use super::marks::Thresholds;
 use super::peaks::{Catalogue, Ceiling, Confidence, Origin, Peaks, Range};
 use super::{Cell, NoRecord, Span, Study};
-use crate::job::{Device, Job, Key, Kind, Precision, Profile};
+use crate::job::{Declared, Device, Job, Key, Kind, Precision, Profile};
 use crate::protocol::{
     Details, Effective, IterationClock, Iterations, Measurement, OperatorClass, OperatorProfile,
     OperatorSample, Settings,
@@ -328,6 +328,7 @@ impl StudyBuilder {
         Study {
             matrix: matrix(),
             description: Some("A matrix for tests".into()),
+            declared: Declared::default(),
             spans: self.cells.iter().filter_map(Cell::record).map(Span::of).collect(),
             cells: self.cells,
             peaks: Catalogue::new(self.peaks),

@@ -118,7 +118,7 @@ use std::sync::Arc;
 
 use chrono::{DateTime, Utc};
 
-use crate::job::{Job, JobId, Kind};
+use crate::job::{Declared, Job, JobId, Kind};
 use crate::protocol::{Iterations, Measurement, SampleUnit};
 use crate::record::{HostFacts, MatrixFacts, Outcome, Record};
 use crate::shared::Shared;
@@ -138,6 +138,8 @@ pub struct Study {
     pub matrix: MatrixFacts,
     /// The description in the matrix.
     pub description: Option<String>,
+    /// The order of the values of its axes.
+    pub declared: Declared,
     /// Every job of the plan.
     pub cells: Vec<Cell>,
     /// Earlier results of these jobs, of the same worker, that a re-run replaced.

@@ -27,6 +27,7 @@ pub(super) fn study<'a>(plan: &Plan, inventory: &Inventory, jobs: impl Iterator<
     Study {
         matrix: plan.matrix.clone(),
         description: plan.description.clone(),
+        declared: plan.declared.clone(),
         cells: jobs.map(|job| cell(job.clone(), &standings, NotDone::to_string)).collect(),
         spans: inventory.records().map(Span::of).collect(),
         peaks: Catalogue::default(),
@@ -122,6 +123,7 @@ pub(super) fn doubts_of(
     let study = Study {
         matrix: (*record.provenance.matrix).clone(),
         description: None,
+        declared: plan.map(|plan| plan.declared.clone()).unwrap_or_default(),
         cells: own.into_iter().chain(others).collect(),
         spans: inventory.records().map(Span::of).collect(),
         peaks: peaks_so_far(Path::new(PEAKS_DIR), global).unwrap_or_default(),

@@ -154,6 +154,7 @@ impl Reading<'_> {
         Ok(Study {
             matrix: plan.matrix,
             description: plan.description,
+            declared: plan.declared,
             cells,
             spans: inventory.records().map(Span::of).collect(),
             peaks: load_catalogue(self.peaks_dir, global)?,

@@ -12,6 +12,7 @@
 pub(crate) mod arbitrary;
 mod canonical;
 mod config;
+mod declared;
 mod finite;
 mod id;
 mod key;
@@ -34,6 +35,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 pub use config::ConfigOf;
+pub use declared::{Declared, DeclaredEnv};
 pub use finite::Finite;
 pub use id::{JobId, ParseJobIdError};
 pub use key::{KEY_SCHEMA, Key, WorkerTemplate};

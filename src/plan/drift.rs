@@ -33,9 +33,20 @@ pub fn drift(saved: &Plan, declared: &Plan) -> Option<Drift> {
 }
 
 fn changed_settings(saved: &Plan, declared: &Plan) -> BTreeSet<&'static str> {
-    // Exhaustive, so that a new field of a plan is compared here too. The schema is the version's, not the file's.
-    let Plan { schema: _, matrix: _, description, order, order_seed, thresholds, envs, rules, jobs: _ } =
-        saved;
+    // Exhaustive, so that a new field of a plan is compared here too. The schema is the version's, not the file's, and
+    // the order of tables is not that of a run.
+    let Plan {
+        schema: _,
+        matrix: _,
+        description,
+        order,
+        order_seed,
+        thresholds,
+        declared: _,
+        envs,
+        rules,
+        jobs: _,
+    } = saved;
     let is_reordered = (order, order_seed) != (&declared.order, &declared.order_seed)
         || !saved.certain_jobs().eq(declared.certain_jobs());
     let whole = [

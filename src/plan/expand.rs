@@ -2,10 +2,12 @@
 
 use std::collections::BTreeMap;
 
+use indexmap::IndexSet;
+
 use super::order::order;
 use super::{LOCAL_PLAN_SCHEMA, PLAN_SCHEMA, Plan, PlannedEnv};
-use crate::job::JobId;
-use crate::matrix::{Env, Matrix, RepeatRule};
+use crate::job::{Declared, DeclaredEnv, JobId, ParamValue};
+use crate::matrix::{AxisName, AxisValue, Env, Include, Matrix, RepeatRule};
 use crate::record::MatrixFacts;
 
 /// The plan of `matrix`, whose file `facts` describes. The same matrix gives the same plan.
@@ -18,9 +20,59 @@ pub fn expand(matrix: &Matrix, facts: MatrixFacts) -> Plan {
         order: matrix.order,
         order_seed: matrix.order_seed,
         thresholds: matrix.thresholds,
+        declared: declared(matrix),
         envs: matrix.envs.iter().map(|env| (env.name.clone(), planned(env))).collect(),
         rules: rules(matrix),
         jobs: order(matrix.configs(), matrix.order, matrix.order_seed),
+    }
+}
+
+/// The order of `matrix`.
+fn declared(matrix: &Matrix) -> Declared {
+    let of_env = |env: &Env| {
+        let included = matrix.include.iter().filter(|include| include.env == env.name);
+        declared_env(env, included)
+    };
+    Declared { envs: matrix.envs.iter().map(of_env).collect() }
+}
+
+/// The values of the axes of `env`, and those of its `included` configs after them.
+fn declared_env<'m>(env: &'m Env, included: impl Iterator<Item = &'m Include>) -> DeclaredEnv {
+    let (mut models, mut batches, mut precisions) = (IndexSet::new(), IndexSet::new(), IndexSet::new());
+    let mut params: BTreeMap<String, IndexSet<ParamValue>> = BTreeMap::new();
+    for axis in &env.axes {
+        for (name, value) in axis.points.iter().flat_map(|point| axis.names.iter().zip(point)) {
+            match (name, value) {
+                (_, AxisValue::Model(model)) => drop(models.insert(model.clone())),
+                (_, AxisValue::Batch(batch)) => drop(batches.insert(*batch)),
+                (_, AxisValue::Precision(precision)) => drop(precisions.insert(*precision)),
+                (AxisName::Param(name), AxisValue::Param(value)) => {
+                    params.entry(name.to_string()).or_default().insert(value.clone());
+                }
+                (_, AxisValue::Param(_)) => unreachable!("only a parameter has the value of one"),
+            }
+        }
+    }
+    let first = env.product().next();
+    for include in included {
+        models.insert(include.model.clone());
+        batches.insert(include.batch);
+        precisions.insert(include.precision);
+        for (name, value) in include.params.iter() {
+            // All other configs have one value of what is no axis.
+            let values = params.entry(name.to_owned()).or_default();
+            if values.is_empty() {
+                values.extend(first.as_ref().and_then(|key| key.param(name)));
+            }
+            values.insert(value.clone());
+        }
+    }
+    DeclaredEnv {
+        name: env.name.clone(),
+        models: models.into_iter().collect(),
+        precisions: precisions.into_iter().collect(),
+        batches: batches.into_iter().collect(),
+        params: params.into_iter().map(|(name, values)| (name, values.into_iter().collect())).collect(),
     }
 }
 
@@ -53,7 +105,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::job::{Key, ParamValue};
+    use crate::job::Key;
     use crate::matrix::{Executor, check};
 
     /// A job as plain data: model, batch, precision, repeat, and the parameters as text.

@@ -34,7 +34,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
-use crate::job::{Job, JobId, Key, Kind, Name};
+use crate::job::{Declared, Job, JobId, Key, Kind, Name};
 use crate::matrix::{Executor, Limits, Order, Place, RepeatRule, Share};
 use crate::record::{CloudFacts, MatrixFacts, holds_password, looks_secret, passes};
 use crate::threshold::Thresholds;
@@ -92,6 +92,9 @@ pub struct Plan {
     /// The thresholds of marks and findings. They are not part of any key, so changing them repeats no job.
     #[serde(default, skip_serializing_if = "Thresholds::are_default")]
     pub thresholds: Thresholds,
+    /// The order of the values of its axes in tables and figures. Absent in plans of older versions.
+    #[serde(default, skip_serializing_if = "Declared::is_empty")]
+    pub declared: Declared,
     /// The envs by name, with what their jobs share.
     pub envs: BTreeMap<Name, PlannedEnv>,
     /// How often the configs with these ids run, if their results decide that. The plan has the most jobs that they can
@@ -218,6 +221,7 @@ impl Plan {
             order: Order::Sequential,
             order_seed: 0,
             thresholds: Thresholds::default(),
+            declared: Declared::default(),
             envs: BTreeMap::from([("cpu".into(), PlannedEnv::example())]),
             rules: BTreeMap::new(),
             jobs: jobs.into_iter().map(Job::new).collect(),

@@ -36,7 +36,7 @@ pub struct Submission {
     /// started in the right directory. An earlier `orchestrate` wrote that directory, its store and no program instead.
     #[serde(flatten)]
     pub shared: Option<SharedPaths>,
-    /// Goes on even if several configs in a row fail in the same words.
+    /// Goes on even if several configs in a row fail alike.
     pub keep_going: bool,
     /// The done jobs that are to run again.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
@@ -255,6 +255,7 @@ fn on_the_node(plan: &Plan, env: &Name, jobs: Vec<Job>) -> Plan {
         order: plan.order,
         order_seed: plan.order_seed,
         thresholds: plan.thresholds,
+        declared: plan.declared.clone(),
     }
 }
 

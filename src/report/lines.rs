@@ -28,8 +28,10 @@ impl Line<'_, '_> {
 /// The lines of `env`, in the order of their first rows.
 pub(super) fn lines<'r, 'a>(env: &str, analysis: &'r Analysis<'a>) -> Vec<Line<'r, 'a>> {
     let line = |line: &analysis::line::Line| {
-        let rows: Vec<(usize, &'r Row<'a>)> =
+        let mut rows: Vec<(usize, &'r Row<'a>)> =
             line.rows.iter().map(|index| (*index, &analysis.rows[*index])).collect();
+        // A curve goes from small batches to large ones, whatever their order in tables.
+        rows.sort_by_key(|(_, row)| row.config.batch);
         let (_, first) = *rows.first().filter(|(_, row)| row.config.env == env)?;
         let (model, precision) = (&first.config.model, first.config.precision);
         Some(Line { model, precision, name: name(line, analysis), rows })

@@ -6,7 +6,7 @@ use crate::harness::{Matrix, Project, Running, write_program};
 
 #[test]
 fn a_report_of_real_runs_is_recomputed_too() {
-    let behaviours = ["ok", "scattered", "iterations", "exit3-second", "unsynchronised", "segfault"];
+    let behaviours = ["scattered", "ok", "iterations", "exit3-second", "unsynchronised", "segfault"];
     let matrix = Matrix::new("m").behave(&behaviours).batches(&[4, 8]).repeats(3);
     let project = Project::with(matrix.env("device: cuda, usd_per_hour: 1.3, profile: { ncu: {} }"));
     std::fs::create_dir(project.path("peaks")).unwrap();

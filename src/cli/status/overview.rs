@@ -46,7 +46,7 @@ pub(super) struct Overview {
     pub(super) include_marked: bool,
     /// Names of the parameters that differ between jobs.
     pub(super) varying: Vec<String>,
-    /// Sorted by env, model, precision, parameters and batch.
+    /// By env, model, precision, parameters and batch, in the order of the matrix.
     pub(super) configs: Vec<ConfigView>,
     /// Jobs whose last attempt failed.
     pub(super) failures: Vec<FailureView>,
@@ -156,7 +156,7 @@ impl Overview {
     ) -> Overview {
         let mut sorted: Vec<(&Decided, State)> =
             decided.iter().map(|decided| (decided, state_of(decided, inventory))).collect();
-        sort(&mut sorted, |(decided, _)| decided.job.key());
+        sort(&mut sorted, &plan.declared, |(decided, _)| decided.job.key());
         let mut overview = Overview {
             schema: OVERVIEW_SCHEMA,
             matrix: plan.matrix.name.to_string(),
@@ -252,7 +252,7 @@ impl Overview {
 
 /// The state of the job of `decided`. A stale job is done, because its record counts. That it is stale is told below
 /// the tables.
-fn state_of(decided: &Decided, inventory: &Inventory) -> State {
+pub(in crate::cli) fn state_of(decided: &Decided, inventory: &Inventory) -> State {
     match state(inventory.jobs.get(&decided.job.id()), &decided.decision) {
         State::Stale => State::Done,
         other => other,

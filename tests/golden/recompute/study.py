@@ -16,14 +16,24 @@ KINDS = ["timing", "ncu", "perf", "ops"]
 FACTS = ["hostname", "boot_id", "os", "cpu", "memory_bytes", "governor", "power_source", "nvidia_driver", "gpus"]
 
 
-def order(job):
-    """The order of tables."""
+def place(declared, value):
+    """Where a value stands in the list of the matrix; behind it, if it is not there."""
+    return declared.index(value) if value in declared else len(declared)
+
+
+def order(job, declared):
+    """The order of tables: that of the matrix, then by value."""
     key = job.key
+    env = place([env["name"] for env in declared], key["env"])
+    own = declared[env] if env < len(declared) else {}
+    places = [env, *(place(own.get(f"{axis}s" if axis != "batch" else "batches", []), key[axis])
+                     for axis in ("model", "precision", "batch"))]
+    of_params = [place(values, key["params"].get(name)) for name, values in sorted(own.get("params", {}).items())]
     rank = [(name, value if isinstance(value, (int, float)) and not isinstance(value, bool) else -1, word(value))
             for name, value in sorted(key["params"].items())]
     rank.append(("worker", -1, " ".join(key.get("worker", {}).get("command", []))))
-    return (key["env"], key["model"], PRECISIONS.index(key["precision"]), rank, key["batch"], key["repeat"],
-            KINDS.index(key["kind"]), key["device"])
+    return (places[0], key["env"], places[1], key["model"], places[2], PRECISIONS.index(key["precision"]), of_params,
+            rank, places[3], key["batch"], key["repeat"], KINDS.index(key["kind"]), key["device"])
 
 
 def config(key):
@@ -197,7 +207,7 @@ class Study:
 
     def __init__(self, store, name, peaks):
         self.plan, self.jobs = raw.load(store, name)
-        self.jobs = sorted(wanted(self.jobs), key=order)
+        self.jobs = sorted(wanted(self.jobs), key=lambda job: order(job, self.plan.get("declared", [])))
         self.peaks, self.places, self.of_config = peaks, None, None
         self.name = name
         self.marks = judge(self.jobs, self._pools())
