@@ -21,7 +21,7 @@ pub enum State {
     NotNeeded,
     /// It does not belong on this host, or this host does not support it.
     NotHere,
-    /// A smaller batch of the same config ran out of memory.
+    /// A smaller batch of the same config ran out of memory, or another repeat.
     Pruned,
     /// A newer `orchestrate` wrote files that must not be replaced.
     Blocked,
@@ -75,6 +75,11 @@ impl Tally {
     /// Counts another job in `state`.
     pub fn add(&mut self, state: State) {
         self.numbers[state as usize] += 1;
+    }
+
+    /// Counts the jobs of `other`, too.
+    pub fn join(&mut self, other: &Tally) {
+        self.numbers.iter_mut().zip(other.numbers).for_each(|(number, more)| *number += more);
     }
 
     /// The number of jobs in `state`.

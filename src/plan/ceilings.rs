@@ -11,8 +11,8 @@ use crate::text::size_text;
 /// some for themselves, which differs a little between versions.
 const GROWTH: f64 = 1.01;
 
-/// The batches of each config that ran out of memory on one host. Larger batches need even more, and profiled jobs need
-/// at least as much as the timing jobs of their config.
+/// The batches of each config that ran out of memory on one host. Larger batches need even more, other repeats need as
+/// much, and profiled jobs need at least as much as the timing jobs of their config.
 ///
 /// They follow the inventory record by record, each in O(log n).
 #[derive(Clone, Debug, PartialEq)]
@@ -111,7 +111,7 @@ impl Ceilings {
             return None;
         }
         let (batch, Witness { label, memory_bytes }) =
-            self.least_below(key).or_else(|| self.least_for_profiled(key))?;
+            self.least_below(key).or_else(|| self.repeat(key)).or_else(|| self.least_for_profiled(key))?;
         let memory =
             memory_bytes.map(|bytes| format!(", with {} of memory", size_text(bytes))).unwrap_or_default();
         Some(format!(
@@ -128,6 +128,16 @@ impl Ceilings {
 
     fn least_below(&self, key: &Key) -> Option<(u32, &Witness)> {
         self.least(key).filter(|(least, _)| key.batch > *least)
+    }
+
+    /// The batch of `key` itself, if another repeat ran out of memory and none has succeeded. A job that ran out of
+    /// memory itself is no repeat: it can be tried again, and then shows whether the others fit.
+    fn repeat(&self, key: &Key) -> Option<(u32, &Witness)> {
+        if key.kind != Kind::Timing || self.fitting.contains_key(&key.config_id()) {
+            return None;
+        }
+        let jobs = self.too_large.get(&key.id_of_any_batch())?.get(&key.batch)?;
+        if jobs.contains_key(&key.id()) { None } else { Some((key.batch, jobs.values().min()?)) }
     }
 
     /// The batch of the timing jobs that proves that the profiled job `key` does not fit.
@@ -238,6 +248,21 @@ mod tests {
         );
         let unknown = HostFacts { hostname: "here".into(), ..HostFacts::default() };
         assert!(pruned(Device::Cpu, &unknown, &then).is_some(), "what is not known has not grown");
+    }
+
+    /// Of three repeats, only the one that ran out of memory is tried again. Once one fits, all are worth a try.
+    #[test]
+    fn repeats_of_what_ran_out_of_memory_are_not_tried() {
+        let host = HostFacts { hostname: "here".into(), ..HostFacts::default() };
+        let mut inventory = Inventory::default();
+        let mut add = |attempt| {
+            let record = record(attempt);
+            inventory.jobs.insert(record.id, standing(record));
+            let ceilings = Ceilings::of(&inventory, &host);
+            [1, 2, 3].map(|repeat| ceilings.prunes(&Key { batch: 2, repeat, ..Key::example() }).is_some())
+        };
+        assert_eq!(add((2, 1, false, true, 2)), [false, true, true]);
+        assert_eq!(add((2, 2, false, true, 0)), [false, false, false]);
     }
 
     proptest! {

@@ -44,7 +44,7 @@ pub enum Decision {
         /// What changed since its record; never empty.
         changes: Vec<Change>,
     },
-    /// Skip it: a smaller batch of the same config ran out of memory.
+    /// Skip it: a smaller batch of the same config ran out of memory, or another repeat.
     Pruned {
         /// The reason, as a sentence.
         why: String,
@@ -486,7 +486,22 @@ mod tests {
                 && other.batch < key.batch
                 && (&other.env, other.device) == (&key.env, key.device)
         });
-        if smaller_failed { "pruned" } else { "run" }
+        let of_batch = |is_held: fn(&Held) -> bool| {
+            jobs.iter().any(|(other, held)| {
+                is_held(held)
+                    && other.batch == key.batch
+                    && (&other.env, other.device) == (&key.env, key.device)
+            })
+        };
+        let repeat_failed = of_batch(|held| matches!(held, Held::OutOfMemory))
+            && !matches!(held, Held::OutOfMemory)
+            && !of_batch(|held| {
+                matches!(
+                    held,
+                    Held::Success | Held::Stale | Held::Accepted | Held::AcceptedBefore | Held::RerunCutOff
+                )
+            });
+        if smaller_failed || repeat_failed { "pruned" } else { "run" }
     }
 
     fn word(decision: &Decision) -> &'static str {

@@ -20,12 +20,12 @@ pub struct Policy {
     /// Whether it supersedes an earlier success of the job. An attempt that was interrupted, did not start, is
     /// unsupported here or was not profiled says nothing about the job itself.
     pub verdict: bool,
-    /// Whether larger batches of the same config are skipped on this host.
+    /// Whether larger batches of the same config, and its other repeats, are skipped on this host.
     pub prunes: bool,
     /// Whether the worker was started.
     pub started: bool,
     /// Whether the environment can be at fault, so that every job would end so. If several configs in a row fail in
-    /// the same words, the run ends. How long a job takes and how much memory it needs is its own.
+    /// the same words, apart from numbers, the run ends. How long a job takes and how much memory it needs is its own.
     pub may_concern_all: bool,
     /// Whether a profiler that refuses to work can cause it.
     pub by_profiler: bool,

@@ -84,8 +84,10 @@ fn by_counters(label: &str, class: &Class) -> Sentence {
     })
 }
 
+/// A row without a result lacks more than FLOPs.
 fn missing_costs(rows: &[Row<'_>]) -> Vec<Finding> {
-    let sentences = rows.iter().filter_map(|row| Some(row.cost.as_ref().err()?.to_string()));
+    let measured = rows.iter().filter(|row| row.circumstances.is_some());
+    let sentences = measured.filter_map(|row| Some(row.cost.as_ref().err()?.to_string()));
     counted(FindingKind::MissingCost, sentences, "without FLOP/s")
 }
 

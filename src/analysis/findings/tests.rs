@@ -36,6 +36,15 @@ fn about(words: &str, study: &crate::analysis::Study) -> Vec<String> {
     texts(study).into_iter().filter(|text| text.contains(words)).collect()
 }
 
+/// Only of a network that ran is it worth saying that its FLOPs are unknown.
+#[test]
+fn a_row_that_only_failed_lacks_a_result_and_not_a_description() {
+    let failed = StudyBuilder::new().not_run(key("cpu", "lenet", 16, 1), "it ran out of memory");
+    assert_eq!(about("no description", &failed.build()), [""; 0]);
+    let ran = StudyBuilder::new().run("cpu", "lenet", 16, 1, 10.0).build();
+    assert_eq!(about("no description", &ran).len(), 1);
+}
+
 #[test]
 fn missing_results_are_counted() {
     let failed = || Outcome::Signalled { signal: 11 };

@@ -19,8 +19,12 @@ type Environment = (Name, WorkerTemplate, Kind);
 /// The last failures in a row that say the same.
 #[derive(Debug, Default)]
 pub(super) struct Alike {
-    /// What they say; empty after a success.
+    /// What they say, without numbers; empty after a success.
     words: String,
+    /// What the first of them says.
+    first: String,
+    /// Whether another one says it with other numbers.
+    differ: bool,
     /// Those that failed: jobs if they could not be started, which depends on no config, else configs.
     failed: BTreeSet<JobId>,
     /// Where jobs of this run have succeeded.
@@ -65,15 +69,18 @@ impl Alike {
         let (words, id) = match policy.started {
             // A missing file is told with its path, which can differ.
             false => (policy.name.to_owned(), key.id()),
-            true => (outcome.to_string(), config),
+            true => (without_numbers(&outcome.to_string()), config),
         };
         if self.words != words {
-            (self.words, self.failed) = (words, BTreeSet::new());
+            (self.words, self.failed, self.first) = (words, BTreeSet::new(), outcome.to_string());
+            self.differ = false;
         }
+        self.differ |= self.first != outcome.to_string();
         self.failed.insert(id);
         (self.failed.len() >= ENOUGH).then(|| {
             let what = if policy.started { "different configs failed" } else { "jobs could not be started" };
-            format!("{} {what} in a row: each {outcome}", self.failed.len())
+            let which = if self.differ { "the last" } else { "each" };
+            format!("{} {what} in a row: {which} {outcome}", self.failed.len())
         })
     }
 
@@ -82,6 +89,18 @@ impl Alike {
         self.own_fault.contains(&config)
             || (self.works.contains(&environment(key)) && !self.succeeded.contains(&config))
     }
+}
+
+/// What `outcome` says, with `#` for each number of its message, such as its batch or a size. How it ended stays.
+fn without_numbers(outcome: &str) -> String {
+    let (ending, message) = outcome.split_once(": ").unwrap_or((outcome, ""));
+    let mut words = format!("{ending}: ");
+    for letter in message.chars().map(|letter| if letter.is_ascii_digit() { '#' } else { letter }) {
+        if letter != '#' || !words.ends_with('#') {
+            words.push(letter);
+        }
+    }
+    words
 }
 
 fn environment(key: &Key) -> Environment {
@@ -177,6 +196,25 @@ mod tests {
         assert_eq!(
             reasons[2].as_deref(),
             Some("3 different configs failed in a row: each exited with code 1: no module named torch")
+        );
+    }
+
+    /// A worker names its batch, or how many bytes it wanted.
+    #[test]
+    fn failures_that_differ_in_numbers_alone_are_alike() {
+        let ending = |batch: u32, code| {
+            let message = Some(format!("bad shape [{batch}, 3], expected [{}, 4]", 10 * batch));
+            (batch, 1, Outcome::Exited { code, message })
+        };
+        assert_eq!(stops_after(&[4, 8, 16].map(|batch| ending(batch, 1))), Some(3));
+        assert_eq!(stops_after(&[4, 8, 16].map(|batch| ending(batch, batch as i32))), None, "other codes");
+        let mut alike = Alike::default();
+        let reasons = [4, 8, 16].map(|batch| alike.note(&key(batch, 1), &ending(batch, 1).2));
+        assert_eq!(
+            reasons[2].as_deref(),
+            Some(
+                "3 different configs failed in a row: the last exited with code 1: bad shape [16, 3], expected [160, 4]"
+            )
         );
     }
 }

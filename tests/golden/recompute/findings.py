@@ -421,7 +421,7 @@ def per_row(texts, tail):
 def no_cost(study):
     texts = []
     for row in study.rows:
-        if row.cost is None:
+        if row.cost is None and row.runs:
             model = row.key["model"]
             if model in NETWORKS:
                 raise Unknown(f"{row.label}: why its FLOPs are unknown")
