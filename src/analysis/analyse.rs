@@ -4,6 +4,7 @@ use super::axes::{self, Effect};
 use super::bound::{self, Class};
 use super::brief::{BriefLine, Known, brief};
 use super::classes;
+use super::fastest::fastest;
 use super::findings::{self, Finding};
 use super::group::{self, Row};
 use super::line::{self, Line};
@@ -37,6 +38,8 @@ pub struct Analysis<'a> {
     pub axes: Vec<Effect>,
     /// The five lines that sum it up.
     pub brief: Vec<BriefLine>,
+    /// The fastest row of each network in each env, by its index.
+    pub fastest: Vec<usize>,
     /// The rows that differ in the batch alone.
     pub lines: Vec<Line>,
     /// How throughput grows with the batch.
@@ -78,7 +81,7 @@ pub fn analyse(study: &Study) -> Analysis<'_> {
         || findings::findings(&runs, &rows, &rooflines, &classes, &study.thresholds, &study.noise),
     );
     let brief = brief(Known { runs: &runs, rows: &rows, classes: &classes, findings: &findings });
-    let own = Own::of(&runs);
+    let (own, fastest) = (Own::of(&runs), fastest(&rows));
     let lines = line::lines(&rows);
     let (curves, sequences) = (scaling::curves(&rows, &lines), sequence::sequences(&rows));
     let tradeoffs = tradeoff::tradeoffs(&rows);
@@ -90,6 +93,7 @@ pub fn analyse(study: &Study) -> Analysis<'_> {
         classes,
         axes,
         brief,
+        fastest,
         lines,
         curves,
         sequences,

@@ -69,6 +69,7 @@ pub mod counted;
 pub mod energy;
 mod experiment;
 pub mod facts;
+pub mod fastest;
 pub mod findings;
 pub mod foreign;
 pub mod group;

@@ -6,7 +6,7 @@ use std::io::{self, IsTerminal, Read};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use super::output::{print, print_bytes};
+use super::output::{print, print_bytes, print_whole};
 use super::pick::{Found, PickArgs};
 use super::queue::logs_elsewhere;
 use super::{Exit, Failure, Global};
@@ -118,7 +118,7 @@ fn print_log(mut log: impl Read, path: &Path) -> Result<Option<u8>, Failure> {
         let end = if is_terminal && read > 0 { whole_letters(&piece[..filled]) } else { filled };
         last = piece[..end].last().copied().or(last);
         if is_terminal {
-            print(&for_terminal(&piece[..end]))?;
+            print_whole(&for_terminal(&piece[..end]))?;
         } else {
             print_bytes(&piece[..end])?;
         }

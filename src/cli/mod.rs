@@ -24,12 +24,14 @@ mod complexity;
 mod dataset;
 mod doctor;
 mod drift;
+mod ended;
 mod env;
 mod exit;
 mod explain;
 mod failure;
 mod find;
 mod global;
+mod groups;
 mod history;
 mod hosts;
 mod import;
@@ -63,25 +65,27 @@ mod secrets;
 mod select;
 mod show;
 mod stale;
+mod start;
 mod status;
 mod stop;
 mod study;
+mod summary;
 mod usage;
 mod verify;
 mod words;
+mod wrap;
 
-use std::io::{ErrorKind, Write};
+use std::io::ErrorKind;
 use std::process::ExitCode;
 
-use clap::{CommandFactory, Parser, Subcommand};
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
-use crate::clean::printable;
 use crate::stop::hear_signals;
 
 pub use exit::Exit;
 pub use failure::Failure;
 pub use global::Global;
-use output::unprintable;
+use output::{say, unprintable};
 
 /// Runs a declared matrix of deep-learning training bursts and turns the records into evidence.
 #[derive(Debug, Parser)]
@@ -90,7 +94,7 @@ pub struct Cli {
     #[command(flatten)]
     global: Global,
     #[command(subcommand)]
-    verb: Verb,
+    verb: Option<Verb>,
 }
 
 #[derive(Debug, Subcommand)]
@@ -99,7 +103,9 @@ enum Verb {
     Run(run::RunArgs),
     /// Continue a plan that `run` saved.
     Resume(resume::ResumeArgs),
-    /// End what runs in the store: everything, the run of a matrix, or one job.
+    /// End what runs in the store.
+    ///
+    /// It ends everything, the run of a matrix, or one job.
     Stop(stop::StopArgs),
     /// Show the progress of a plan: done, failed, running, waiting.
     Status(status::StatusArgs),
@@ -107,9 +113,11 @@ enum Verb {
     Plan(plan::PlanArgs),
     /// Check a matrix and report all its mistakes.
     Check(check::CheckArgs),
-    /// Run a worker once, small, and name everything that it does wrong or leaves out.
+    /// Run a worker once, small, and name what it does wrong.
+    ///
+    /// It also names what the worker leaves out.
     CheckWorker(check_worker::CheckWorkerArgs),
-    /// Print the JSON Schema of a matrix file, or of what a worker writes.
+    /// Print the JSON Schema of a matrix, or of what a worker writes.
     Schema(schema::SchemaArgs),
     /// Show everything about one job.
     Show(show::ShowArgs),
@@ -123,31 +131,45 @@ enum Verb {
     Verify(verify::VerifyArgs),
     /// Bring the results of other stores into this one.
     Merge(merge::MergeArgs),
-    /// Turn records into CSV tables: metrics, summary, roofline points, counters, kernels and failures.
+    /// Write the tables of a plan as CSV files.
+    ///
+    /// Metrics, summary, roofline points, counters, kernels and failures.
     Aggregate(aggregate::AggregateArgs),
     /// Write the tables, the figures, report.md and report.html.
     Report(report::ReportArgs),
-    /// Find errors and doubts in ledgers that other scripts wrote, by their own arithmetic.
+    /// Find errors and doubts in ledgers that other scripts wrote.
+    ///
+    /// The numbers of a ledger are compared with each other.
     Audit(audit::AuditArgs),
-    /// Bring ledgers of others into the store, as records that are no jobs of ours.
+    /// Bring ledgers of other scripts into the store.
+    ///
+    /// They become records that are no jobs of ours.
     Import(import::ImportArgs),
-    /// Compare two sides config by config: envs, values of an axis, matrices, stores, or workers.
+    /// Compare two sides config by config.
+    ///
+    /// Envs, values of an axis, matrices, stores, or workers.
     Compare(compare::CompareArgs),
-    /// Show how fast each config was in each version: commits of the matrix, or workers.
+    /// Show how fast each config was in each version.
+    ///
+    /// Versions are commits of the matrix, or workers.
     History(history::HistoryArgs),
     /// Measure or list the ceilings of devices.
     Peaks(peaks::PeaksArgs),
-    /// Measure how much equal runs of this machine differ, and which differences repeats can show.
+    /// Measure how much equal runs of this machine differ.
+    ///
+    /// It also says which differences repeats can show.
     Calibrate(calibrate::CalibrateArgs),
-    /// Count parameters, FLOPs and bytes of networks without running them.
+    /// Count parameters, FLOPs and bytes of networks.
+    ///
+    /// They are not run.
     Complexity(complexity::ComplexityArgs),
     /// Generate or download a data set.
     Dataset(dataset::DatasetArgs),
-    /// Describe this host, and report what would spoil a measurement on it.
+    /// Describe this host, and what would spoil a measurement on it.
     Doctor(doctor::DoctorArgs),
     /// Look at the hosts of a matrix that ssh reaches.
     Hosts(hosts::HostsArgs),
-    /// Write env_info.md and system.json, which describe this host for a report.
+    /// Write env_info.md and system.json, which describe this host.
     Env(env::EnvArgs),
     /// Run the jobs of one task of a submission; Slurm types this.
     #[command(hide = true)]
@@ -167,44 +189,51 @@ pub fn main() -> ExitCode {
     if complete::answer(Cli::command) {
         return Exit::Done.into();
     }
-    let Cli { global, verb } = match Cli::try_parse() {
+    let parsed = groups::grouped(Cli::command()).try_get_matches();
+    let Cli { global, verb } = match parsed.and_then(|found| Cli::from_arg_matches(&found)) {
         Ok(cli) => cli,
         Err(error) => return refuse(&error),
     };
-    let result = match verb {
-        Verb::Run(args) => run::run(args, &global),
-        Verb::Resume(args) => resume::run(args, &global),
-        Verb::Stop(args) => stop::run(&args, &global),
-        Verb::Status(args) => status::run(args, &global),
-        Verb::Plan(args) => plan::run(args, &global),
-        Verb::Check(args) => check::run(args, &global),
-        Verb::CheckWorker(args) => check_worker::run(args, &global),
-        Verb::Schema(args) => schema::run(args, &global),
-        Verb::Show(args) => show::run(args, &global),
-        Verb::Explain(args) => explain::run(args, &global),
-        Verb::Accept(args) => accept::run(args, &global),
-        Verb::Logs(args) => logs::run(args, &global),
-        Verb::Verify(args) => verify::run(args, &global),
-        Verb::Merge(args) => merge::run(args, &global),
-        Verb::Aggregate(args) => aggregate::run(args, &global),
-        Verb::Report(args) => report::run(args, &global),
-        Verb::Audit(args) => audit::run(&args, &global),
-        Verb::Import(args) => import::run(&args, &global),
-        Verb::Compare(args) => compare::run(args, &global),
-        Verb::History(args) => history::run(args, &global),
-        Verb::Peaks(args) => peaks::run(args, &global),
-        Verb::Calibrate(args) => calibrate::run(args, &global),
-        Verb::Complexity(args) => complexity::run(args, &global),
-        Verb::Dataset(args) => dataset::run(args, &global),
-        Verb::Doctor(args) => doctor::run(args, &global),
-        Verb::Hosts(args) => hosts::run(args, &global),
-        Verb::Env(args) => env::run(args, &global),
-        Verb::RunTask(args) => run_task::run(&args, &global),
-        Verb::OnHost(args) => on_host::run(&args, &global),
-        Verb::Completions(args) => completions::run(args),
-        Verb::Man(args) => man::run(args, Cli::command()),
-    };
+    let result = verb.map_or_else(|| start::run(&global), |verb| verb.run(&global));
     result.map_or_else(|failure| report_failure(&failure), Exit::into)
+}
+
+impl Verb {
+    fn run(self, global: &Global) -> Result<Exit, Failure> {
+        match self {
+            Verb::Run(args) => run::run(args, global),
+            Verb::Resume(args) => resume::run(args, global),
+            Verb::Stop(args) => stop::run(&args, global),
+            Verb::Status(args) => status::run(args, global),
+            Verb::Plan(args) => plan::run(args, global),
+            Verb::Check(args) => check::run(args, global),
+            Verb::CheckWorker(args) => check_worker::run(args, global),
+            Verb::Schema(args) => schema::run(args, global),
+            Verb::Show(args) => show::run(args, global),
+            Verb::Explain(args) => explain::run(args, global),
+            Verb::Accept(args) => accept::run(args, global),
+            Verb::Logs(args) => logs::run(args, global),
+            Verb::Verify(args) => verify::run(args, global),
+            Verb::Merge(args) => merge::run(args, global),
+            Verb::Aggregate(args) => aggregate::run(args, global),
+            Verb::Report(args) => report::run(args, global),
+            Verb::Audit(args) => audit::run(&args, global),
+            Verb::Import(args) => import::run(&args, global),
+            Verb::Compare(args) => compare::run(args, global),
+            Verb::History(args) => history::run(args, global),
+            Verb::Peaks(args) => peaks::run(args, global),
+            Verb::Calibrate(args) => calibrate::run(args, global),
+            Verb::Complexity(args) => complexity::run(args, global),
+            Verb::Dataset(args) => dataset::run(args, global),
+            Verb::Doctor(args) => doctor::run(args, global),
+            Verb::Hosts(args) => hosts::run(args, global),
+            Verb::Env(args) => env::run(args, global),
+            Verb::RunTask(args) => run_task::run(&args, global),
+            Verb::OnHost(args) => on_host::run(&args, global),
+            Verb::Completions(args) => completions::run(args),
+            Verb::Man(args) => man::run(args, Cli::command()),
+        }
+    }
 }
 
 /// Prints what is wrong with the command line, or the help that the user asked for.
@@ -222,6 +251,6 @@ fn refuse(error: &clap::Error) -> ExitCode {
 
 fn report_failure(failure: &Failure) -> ExitCode {
     // If nobody reads standard error any more, the exit code still reports the failure.
-    let _ = writeln!(std::io::stderr(), "{}", printable(&failure.to_string()));
+    say(&failure.to_string());
     failure.exit.into()
 }

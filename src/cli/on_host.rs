@@ -24,7 +24,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::doctor::needs_of;
-use super::output::{print_line, unprintable};
+use super::output::{print_whole, unprintable};
 use super::run_task::{TaskEnd, run_submission};
 use super::stop::stop_named;
 use super::{Exit, Failure, Global};
@@ -107,7 +107,7 @@ fn all_of_stdin() -> io::Result<Vec<u8>> {
 
 fn answer(what: &impl Serialize) -> Result<Exit, Failure> {
     let json = serde_json::to_string(what).map_err(io::Error::from)?;
-    print_line(&format!("{ANSWER}{json}"))?;
+    print_whole(&format!("{ANSWER}{json}\n"))?;
     Ok(Exit::Done)
 }
 

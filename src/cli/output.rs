@@ -4,24 +4,40 @@ use std::io::{self, BufWriter, IsTerminal, Write};
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 
-use comfy_table::{Table, presets};
+use comfy_table::{LineStyle, Table, TableStyle};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use serde::Serialize;
 
 use super::failure::disk_remedy;
-use super::narrow::fitted;
+use super::narrow::{GAP, fitted};
+use super::wrap::wrapped;
 use super::{Exit, Failure};
 use crate::clean::printable;
 use crate::files::write_atomic;
 
-/// Prints `text`, without adding a newline. It is no error if the reader (`| head`) has closed the pipe.
+/// Prints `text`, without adding a newline. On a terminal, lines that are too long break at words. It is no error if
+/// the reader (`| head`) has closed the pipe.
 ///
 /// A terminal never obeys a letter of it. Records are clean anyway, but a path or a matrix can contain anything.
 ///
 /// # Errors
 /// Standard output cannot be written, for example to a full disk.
 pub(super) fn print(text: &str) -> Result<(), Failure> {
+    print_bytes(fitting(text, width_of(&Table::new())).as_bytes())
+}
+
+/// Prints `text` as [`print`] does, but never breaks a line: commands and scripts to copy, logs, CSV.
+///
+/// # Errors
+/// As [`print`].
+pub(super) fn print_whole(text: &str) -> Result<(), Failure> {
     print_bytes(printable(text).as_bytes())
+}
+
+/// `text` as a terminal of `width` may show it. `None` if it is for no terminal.
+pub(super) fn fitting(text: &str, width: Option<u16>) -> String {
+    let text = printable(text);
+    width.map_or_else(|| text.to_string(), |width| wrapped(&text, width.into()))
 }
 
 /// Prints `text` and a newline; see [`print`].
@@ -155,15 +171,27 @@ fn unwritable_hint(source: &io::Error) -> String {
 /// Prints a hint on standard error, unless `quiet`.
 pub(super) fn hint(quiet: bool, text: &str) {
     if !quiet {
-        // If nobody reads any more, nobody needs the hint.
-        let _ = writeln!(io::stderr(), "hint: {}", printable(text));
+        say(&format!("hint: {text}"));
     }
 }
 
 /// Prints a line on standard error.
 pub(super) fn say(text: &str) {
     // If nobody reads any more, nobody needs the line.
-    let _ = writeln!(io::stderr(), "{}", printable(text));
+    let _ = writeln!(io::stderr(), "{}", fitting(text, stderr_width()));
+}
+
+/// The width of the terminal that standard error is, if it is one.
+pub(super) fn stderr_width() -> Option<u16> {
+    width_of(Table::new().use_stderr())
+}
+
+/// Narrower ones do not say how wide they are: a terminal without a size has 0 columns.
+const NARROWEST: u16 = 20;
+
+/// The width of the terminal that `table` is for.
+fn width_of(table: &Table) -> Option<u16> {
+    table.width().filter(|width| *width >= NARROWEST)
 }
 
 /// Prints a warning on standard error.
@@ -174,7 +202,7 @@ pub(super) fn warn(text: &str) {
 /// The layout of tables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Layout {
-    /// With lines, for a terminal of this width; of any width, if it is unknown.
+    /// With a line below the header, for a terminal of this width; of any width, if it is unknown.
     Lines(Option<u16>),
     /// Plain columns of any width, for pipes and files.
     Plain,
@@ -188,17 +216,23 @@ impl Layout {
 
     /// [`Layout::Lines`], of any width if standard output is no terminal.
     pub(super) fn lines() -> Layout {
-        Layout::Lines(Table::new().width())
+        Layout::Lines(width_of(&Table::new()))
     }
 }
+
+/// The style of tables on a terminal, which leaves its width to the columns.
+const RULED: TableStyle = TableStyle::new().header_separator(LineStyle::none().fill('─'));
 
 /// An empty table under `header`.
 pub(super) fn table(header: Vec<String>, layout: Layout) -> Table {
     let mut table = Table::new();
-    let style = if layout == Layout::Plain { presets::NOTHING } else { presets::UTF8_FULL_CONDENSED };
-    table.force_no_tty().load_style(style).set_header(header);
-    if let Layout::Lines(Some(width)) = layout {
-        table.set_width(width);
+    table.force_no_tty().load_style(TableStyle::new()).set_header(header);
+    if let Layout::Lines(width) = layout {
+        table.load_style(RULED);
+        table.column_iter_mut().for_each(|column| {
+            column.set_padding((0, GAP));
+        });
+        width.map(|width| table.set_width(width));
     }
     table
 }

@@ -6,7 +6,7 @@ use std::io::{IsTerminal, Write};
 use indicatif::ProgressDrawTarget;
 
 use super::bars::Bars;
-use crate::clean::printable;
+use super::output::{fitting, stderr_width};
 use crate::event::{Event, Narrator, Observer, Saying, Weight};
 use crate::plan::Estimator;
 
@@ -56,7 +56,7 @@ impl Display {
         if !wanted {
             return;
         }
-        let text = printable(&saying.text);
+        let text = fitting(&saying.text, stderr_width());
         match &self.bars {
             Some(bars) => bars.print(&text),
             // `eprintln!` would panic if nobody reads any more. One write, so that the lines of two runs never mix.

@@ -5,11 +5,12 @@ use std::path::{Path, PathBuf};
 
 use super::calibrate::add_noise;
 use super::exit::leave;
-use super::output::print_line;
+use super::output::{Layout, hint, print, print_line};
 use super::run_links::run_links;
-use super::study::{StudyArgs, results_text, write_files};
+use super::study::{StudyArgs, notes, results_text, write_files};
+use super::summary::{rest, summary_text};
 use super::{Exit, Failure, Global};
-use crate::analysis::analyse;
+use crate::analysis::{Analysis, Study, analyse};
 use crate::report::{RenderError, Templates, render};
 use crate::threads;
 
@@ -21,6 +22,9 @@ pub(super) struct ReportArgs {
     /// Directory with `report.md.j2` and `report.html.j2`, to use instead of the built-in templates.
     #[arg(long, value_name = "DIR")]
     templates: Option<PathBuf>,
+    /// Print the whole table of results, what each axis brings, and all findings.
+    #[arg(long)]
+    tables: bool,
 }
 
 /// A template that cannot be read.
@@ -31,7 +35,7 @@ struct TemplateError {
     source: std::io::Error,
 }
 
-/// Writes all files, and prints the results and the report's path.
+/// Writes all files, and prints a summary and the report's path.
 pub(super) fn run(args: ReportArgs, global: &Global) -> Result<Exit, Failure> {
     let templates = args.templates.as_deref().map_or_else(|| Ok(Templates::default()), load_templates)?;
     let mut study = args.study.load(global)?;
@@ -45,20 +49,32 @@ pub(super) fn run(args: ReportArgs, global: &Global) -> Result<Exit, Failure> {
         || render(&study, &analysis, &templates, &links, &commands).map_err(render_failure),
     );
     let (directory, files) = (tables?, files?);
-    let (written, results) =
-        threads::both(|| write_files(&directory, &files), || results_text(&study, &analysis));
+    let (written, text) = threads::both(
+        || write_files(&directory, &files),
+        || if args.tables { tables_text(&study, &analysis) } else { summary(&study, &analysis) },
+    );
     written?;
-    for effect in &analysis.axes {
-        print_line(&effect.text())?;
+    print(&text)?;
+    let [page, markdown] = ["report.html", "report.md"].map(|name| directory.join(name));
+    print_line(&format!("report: {} and {}", page.display(), markdown.display()))?;
+    if !args.tables {
+        hint(global.quiet, &format!("`--tables` prints all {}", rest(&analysis)));
     }
-    print_line(&results)?;
-    for finding in &analysis.findings {
-        print_line(&format!("- {}", finding.text))?;
-    }
-    print_line(&format!("report: {} and report.html", directory.join("report.md").display()))?;
     leave(analysis);
     leave(study);
     Ok(Exit::Done)
+}
+
+/// The fastest rows and how sure they are, with the notes that belong to every statistics.
+fn summary(study: &Study, analysis: &Analysis<'_>) -> String {
+    format!("{}{}", summary_text(analysis, Layout::lines()), notes(study))
+}
+
+/// The effects of the axes, all rows, and all findings.
+fn tables_text(study: &Study, analysis: &Analysis<'_>) -> String {
+    let effects: String = analysis.axes.iter().map(|effect| format!("{}\n", effect.text())).collect();
+    let findings: String = analysis.findings.iter().map(|finding| format!("- {}\n", finding.text)).collect();
+    format!("{effects}{}\n{findings}", results_text(study, analysis))
 }
 
 fn load_templates(directory: &Path) -> Result<Templates, TemplateError> {

@@ -1,14 +1,19 @@
 //! `orchestrate run`, and what it shares with `resume`: the execution of a plan.
-#![expect(clippy::disallowed_methods, reason = "a submission tells when it was made, and by which program")]
+#![expect(
+    clippy::disallowed_methods,
+    reason = "a submission tells when it was made, and by which program; a run says how long it took"
+)]
 
 use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::{Path, PathBuf};
+use std::time::Instant;
 
 use chrono::Utc;
 
 use super::clouds::contradiction_lines;
 use super::drift::{renamed_hints, renamed_lines};
+use super::ended::{ended_text, failures_text, nothing_to_do};
 use super::exit::leave;
 use super::find::while_reading;
 use super::global::store_flag;
@@ -17,7 +22,7 @@ use super::marked::{left_out, sentence, tell_left_out};
 use super::misread::{misread_hints, misread_lines};
 use super::needs::ByMarks;
 use super::others::tell_others;
-use super::output::{hint, print_line, say, warn};
+use super::output::{hint, print_whole, say, warn};
 use super::progress::{Display, Style};
 use super::queue::{Followed, Handing, Queues, follow, look, print_submissions, submit};
 use super::refusal::{dispatch_failure, site_failure};
@@ -66,7 +71,7 @@ pub(super) struct HowArgs {
     /// list the marks.
     #[arg(long)]
     rerun_marked: bool,
-    /// Go on even if several configs in a row fail in the same words, or jobs cannot be started.
+    /// Go on even if several configs in a row fail alike, or jobs cannot be started.
     #[arg(long)]
     keep_going: bool,
     /// Share the plan with other `orchestrate`s that no lock keeps out, such as those of other hosts that use the same
@@ -114,7 +119,7 @@ pub(super) fn execute(
     let Here { host, programs, .. } = here;
     let execution = Execution { plan, how, global, store: &store, host: &host, decided: &decided };
     if !decided.iter().any(|decided| decided.decision.runs()) {
-        print(&execution.nothing_to_do());
+        print(&nothing_to_do(plan.matrix.name.as_str(), &decided));
         execution.advise_of_stale();
         execution.advise_of_marked(&inventory);
         let blocked = decided.iter().any(|decided| matches!(decided.decision, Decision::Blocked { .. }));
@@ -190,8 +195,9 @@ impl Execution<'_> {
         if !self.global.quiet {
             tell_others(self.store, self.global);
         }
+        let began = Instant::now();
         let summary = wait_for(self.run_everywhere(&shares, &handing, inventory, site))??;
-        Ok(self.conclude(&summary))
+        Ok(self.conclude(&summary, began.elapsed().as_secs_f64()))
     }
 
     /// Hands over what others start, runs what this host starts, and then follows what was handed over. To ask a queue
@@ -242,30 +248,6 @@ impl Execution<'_> {
         })
     }
 
-    fn nothing_to_do(&self) -> String {
-        let summary = Summary::of(self.decided);
-        let reason = self.decided.iter().find_map(|decided| match &decided.decision {
-            Decision::Blocked { why } | Decision::NotHere { why } => Some(why),
-            Decision::Run(_)
-            | Decision::Rerun { .. }
-            | Decision::Replace { .. }
-            | Decision::IfNeeded { .. }
-            | Decision::NotNeeded { .. }
-            | Decision::Skip
-            | Decision::Stale { .. }
-            | Decision::Pruned { .. } => None,
-        });
-        let name = &self.plan.matrix.name;
-        match reason {
-            _ if summary.is_complete() => match summary.tally.of(State::NotNeeded) {
-                0 => format!("{name}: all {} jobs are done", summary.jobs()),
-                more => format!("{name}: all {} jobs that are needed are done", summary.jobs() - more),
-            },
-            None => format!("{name}: nothing to run: {summary}"),
-            Some(why) => format!("{name}: nothing to run: {summary} ({why})"),
-        }
-    }
-
     /// Follows the real path up to its last step, and prints the commands for a shell.
     fn print_commands(&self, site: &Site, decided: &[Decided]) -> Result<(), Failure> {
         for Decided { job, decision } in decided {
@@ -282,7 +264,7 @@ impl Execution<'_> {
             };
             let directory = site.directory.display().to_string();
             let line = invocation.command_line(&directory, &dir.path().display().to_string());
-            print_line(&format!("# {}{under}\n{line}", job.label()))?;
+            print_whole(&format!("# {}{under}\n{line}\n", job.label()))?;
         }
         Ok(())
     }
@@ -324,15 +306,13 @@ impl Execution<'_> {
         Display::new(Estimator::new(self.plan, earlier), Style::choose(self.global.quiet))
     }
 
-    /// Prints how the run ended and the next commands.
-    fn conclude(&self, summary: &Summary) -> Exit {
-        if self.global.quiet {
-            // Nothing was printed so far.
-            print(&format!("{}: {summary}", self.plan.matrix.name));
-        }
-        self.advise_of_stale();
+    /// Prints how the run ended after `seconds`, and the next commands.
+    fn conclude(&self, summary: &Summary, seconds: f64) -> Exit {
         // Only the store knows the jobs that just ended.
-        if let Ok(inventory) = self.store.load_inventory() {
+        let inventory = self.store.load_inventory().ok();
+        self.print_end(summary, seconds, inventory.as_ref());
+        self.advise_of_stale();
+        if let Some(inventory) = inventory {
             self.advise_of_marked(&inventory);
             self.advise_of_unconfirmed(&inventory);
         }
@@ -358,7 +338,31 @@ impl Execution<'_> {
                 ));
                 Exit::SomeFailed
             }
-            _ => Exit::Done,
+            _ => {
+                self.advise_of_the_report(summary);
+                Exit::Done
+            }
+        }
+    }
+
+    /// Prints how many jobs ended how.
+    fn print_end(&self, summary: &Summary, seconds: f64, inventory: Option<&Inventory>) {
+        let name = &self.plan.matrix.name;
+        if self.global.quiet {
+            return print(&format!("{name}: {summary}"));
+        }
+        let ran = self.decided.iter().filter(|decided| decided.decision.runs());
+        let ids = ran.map(|decided| decided.job.id());
+        let failures = inventory.map(|inventory| failures_text(inventory, ids)).unwrap_or_default();
+        print(&ended_text(name.as_str(), summary, seconds, &failures));
+    }
+
+    /// Tells how to look at the results, if there are any.
+    fn advise_of_the_report(&self, summary: &Summary) {
+        if summary.done_before + summary.tally.of(State::Done) > 0 {
+            let (name, store) = (quote(&self.plan.matrix.name), store_flag(self.global));
+            let report = format!("`orchestrate report {name}{store}` makes tables and figures");
+            hint(self.global.quiet, &report);
         }
     }
 

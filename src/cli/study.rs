@@ -250,15 +250,20 @@ fn cells(plan: &Plan, inventory: &Inventory) -> Vec<Cell> {
 
 /// The results as a table for the terminal, with a note below if they include marked runs.
 pub(super) fn results_text(study: &Study, analysis: &Analysis<'_>) -> String {
-    let mut text = results_table(analysis);
+    format!("{}\n{}", results_table(analysis), notes(study)).trim_end().to_owned()
+}
+
+/// What readers have to know about the statistics of `study`, a line each.
+pub(super) fn notes(study: &Study) -> String {
+    let mut text = String::new();
     if study.convention.leaves_out_work() {
         let convention = study.convention.as_str();
         text += &format!(
-            "\nthe FLOPs are counted by `{convention}`, which leaves out work, for comparison alone"
+            "the FLOPs are counted by `{convention}`, which leaves out work, for comparison alone\n"
         );
     }
     if study.include_marked {
-        text += &format!("\n{}", MARKED_ARE_INCLUDED);
+        text += &format!("{MARKED_ARE_INCLUDED}\n");
     }
     text
 }

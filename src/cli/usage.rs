@@ -30,6 +30,30 @@ pub(super) fn explain(error: &Error, mut root: Command, arguments: &[String]) ->
     Some(Failure::new(Exit::Usage, what).hint(hint))
 }
 
+/// What verbs of other programs do, and how to do it here.
+const ELSEWHERE: [(&[&str], &str); 8] = [
+    (
+        &["ls", "list"],
+        "`orchestrate` alone lists the plans of the store, and `orchestrate status` the configs of one",
+    ),
+    (&["cancel", "kill", "abort", "end"], "`orchestrate stop` ends what runs"),
+    (&["continue", "restart", "retry"], "`orchestrate resume` runs what is missing"),
+    (
+        &["clean", "rm", "remove", "delete", "purge"],
+        "orchestrate deletes no result; `orchestrate show JOB` names its directory, which you may delete",
+    ),
+    (
+        &["init", "new", "create"],
+        "copy the matrix of docs/getting-started.md, and type `orchestrate check MATRIX.yaml`",
+    ),
+    (&["start", "launch", "exec", "submit", "bench"], "`orchestrate run MATRIX.yaml` runs a matrix"),
+    (
+        &["diff"],
+        "`orchestrate compare` compares two sides, and `orchestrate explain` tells what changed for a job",
+    ),
+    (&["validate", "lint"], "`orchestrate check MATRIX.yaml` finds the mistakes of a matrix"),
+];
+
 /// The verb that the user called.
 struct Call<'a> {
     /// As typed: `orchestrate peaks measure`.
@@ -88,11 +112,17 @@ impl Mistake<'_> {
 
     fn unknown_verb(&self) -> (String, String) {
         let (word, path) = (self.word(ContextKind::InvalidSubcommand), &self.call.path);
+        let what = format!("`{path}` has no verb `{word}`");
+        let is_root = self.call.command.find_subcommand("run").is_some();
+        let hint = ELSEWHERE.iter().find(|(words, _)| is_root && words.contains(&word.as_str()));
+        if let Some((_, hint)) = hint {
+            return (what, (*hint).to_owned());
+        }
         let hint = match nearest(&word, self.call.command.get_subcommands().map(Command::get_name)).first() {
             Some(near) => format!("did you mean `{path} {near}`?"),
             None => self.call.help("lists the verbs"),
         };
-        (format!("`{path}` has no verb `{word}`"), hint)
+        (what, hint)
     }
 
     fn unknown_argument(&self) -> (String, String) {
@@ -206,6 +236,15 @@ mod tests {
         for (line, what, hint) in [
             ("rnu a.yaml", "`orchestrate` has no verb `rnu`", "did you mean `orchestrate run`?"),
             ("statsu", "`orchestrate` has no verb `statsu`", "did you mean `orchestrate status`?"),
+            ("ls", "`orchestrate` has no verb `ls`", "`orchestrate` alone lists the plans of the store"),
+            ("cancel", "`orchestrate` has no verb `cancel`", "`orchestrate stop` ends what runs"),
+            ("clean", "`orchestrate` has no verb `clean`", "orchestrate deletes no result"),
+            ("init x", "`orchestrate` has no verb `init`", "copy the matrix of docs/getting-started.md"),
+            (
+                "peaks ls",
+                "`orchestrate peaks` has no verb `ls`",
+                "`orchestrate peaks --help` lists the verbs",
+            ),
             ("frobnicate", "`orchestrate` has no verb `frobnicate`", "`orchestrate --help` lists the verbs"),
             (
                 "peaks mesure",

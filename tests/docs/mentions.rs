@@ -37,8 +37,7 @@ fn flags(help: &str) -> BTreeSet<String> {
 fn verbs() -> Vec<Vec<String>> {
     let of = |words: &[&str]| -> Vec<String> {
         let help = Project::new().orchestrate(&[words, &["--help"]].concat()).code(0).stdout;
-        let lines = help.lines().skip_while(|line| *line != "Commands:").skip(1);
-        let lines = lines.take_while(|line| !line.is_empty());
+        let lines = help.lines().take_while(|line| !["Arguments:", "Options:"].contains(line));
         let names = lines.filter(|line| line.starts_with("  ") && !line.starts_with("   "));
         let names = names.filter_map(|line| line.split_whitespace().next());
         names.filter(|name| *name != "help").map(str::to_owned).collect()

@@ -13,7 +13,7 @@ const LONGEST_SENTENCE: usize = 30;
 
 /// Whether it is a line of a table, of the page or one that a program printed.
 fn is_row(line: &str) -> bool {
-    line.trim_start().starts_with(['|', '┌', '│', '╞', '├', '└'])
+    line.trim_start().starts_with(['|', '─'])
 }
 
 /// The paragraphs and list items of a page, each as one line, without tables and headings.

@@ -46,12 +46,11 @@ fn steps(block: &Block) -> Vec<Step<'_>> {
     steps
 }
 
-/// The part of a line that is always the same: its words up to the first measured number, without table borders.
+/// The part of a line that is always the same: its words up to the first measured number. None of the line below the
+/// header of a table.
 fn words(line: &str) -> Vec<String> {
-    let is_row = line.contains('┆');
-    let plain = line.replace(|c| "│┆┌┐└┘├┤─═╞╡╪┬┴┼".contains(c), " ");
-    let words: Vec<String> =
-        plain.split_whitespace().map(|word| hashless(word.trim_end_matches(','))).collect();
+    let is_row = line.trim().contains("  ") && !line.starts_with('[');
+    let words = all_words(line);
     let is_measured = |word: &String| word.contains('.') && word.starts_with(|c: char| c.is_ascii_digit());
     let measured = words.iter().position(is_measured);
     // `660 to 1130` is an interval, and the word before it its centre. They can be whole numbers.
@@ -59,6 +58,12 @@ fn words(line: &str) -> Vec<String> {
     // In a row of results, the number of runs that count precedes the measured number and is as uncertain.
     let cut = measured.into_iter().chain(interval).min().map(|at| at.saturating_sub(usize::from(is_row)));
     words.into_iter().take(cut.unwrap_or(usize::MAX)).collect()
+}
+
+/// All words of a line.
+fn all_words(line: &str) -> Vec<String> {
+    let plain = line.replace('─', " ");
+    plain.split_whitespace().map(|word| hashless(word.trim_end_matches(','))).collect()
 }
 
 /// `word` without hashes of files.
@@ -69,7 +74,11 @@ fn hashless(word: &str) -> String {
 
 /// Whether the printed line `actual` matches the line `shown`.
 fn is_shown(shown: &str, actual: &str) -> bool {
-    let (shown, actual) = (words(shown.trim_end_matches('…')), words(actual));
+    let (shown, actual) = match shown.strip_suffix('…') {
+        // It says itself where it ends.
+        Some(beginning) => (words(beginning), all_words(actual)),
+        None => (words(shown), words(actual)),
+    };
     shown.len() <= actual.len() && shown.iter().zip(&actual).all(|(shown, actual)| shown == actual)
 }
 
@@ -135,7 +144,11 @@ fn shell(project: &Project, command: &str) -> Command {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let path = std::env::join_paths([ours.to_owned()].into_iter().chain(std::env::split_paths(&path)));
     let mut shell = project.in_environment(Command::new("sh"));
-    shell.args(["-c", command]).env("PATH", path.expect("no path of ours has a colon"));
+    // Both outputs in one, so that lines are in the order in which a terminal shows them.
+    shell
+        .arg("-c")
+        .arg(format!("{{ {command}\n}} 2>&1"))
+        .env("PATH", path.expect("no path of ours has a colon"));
     shell
 }
 
@@ -164,9 +177,9 @@ fn a_session_that_is_not_run_has_a_reason() {
 
 #[test]
 fn lines_are_compared_up_to_the_first_measured_number() {
-    let table = "┌─────┬───┐\n│ env ┆ n ┆ images/s ┆ note │\n│ cpu ┆ 3 ┆ 901.5 ┆ 899.1 to 903.9 ┆ │\n";
-    let busy = "│ env ┆ n ┆ images/s ┆ note │\n│ cpu ┆ 0 ┆ - ┆ - ┆ all 3 runs are contended │\n";
-    for table in [table.to_owned(), table.replace("901.5 ┆ 899.1 to 903.9", "900 ┆ 660 to 1130")] {
+    let table = "env  n  images/s  note\n──────────────────────\ncpu  3  901.5  899.1 to 903.9\n";
+    let busy = "env  n  images/s  note\n──────────────────────\ncpu  0  -  -  all 3 runs are contended\n";
+    for table in [table.to_owned(), table.replace("901.5  899.1 to 903.9", "900  660 to 1130")] {
         let shown: Vec<&str> = table.lines().collect();
         assert_eq!(difference(&shown, busy), None);
         assert!(difference(&shown, &busy.replace("cpu", "gpu")).is_some());

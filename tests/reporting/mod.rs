@@ -20,7 +20,7 @@ fn a_store_with_failures_gives_the_same_report_twice() {
     let project = Project::with(Matrix::new("m").behave(&["ok", "segfault"]).batches(&[4, 8]).repeats(2));
     project.orchestrate(&["run", "m.yaml"]).code(10);
     let ended = project.orchestrate(&["report"]).code(0);
-    assert!(ended.stdout.contains("report: report/m/report.md"), "{}", ended.stdout);
+    assert!(ended.stdout.contains("report: report/m/report.html and report/m/report.md"), "{}", ended.stdout);
     let metrics = rows(&project, "metrics.csv");
     assert_eq!(metrics.len(), 8);
     for row in &metrics {
@@ -119,7 +119,8 @@ fn a_directory_of_peaks_that_is_not_there_is_named() {
 fn published_peaks_are_listed_with_their_confidence() {
     let directory = concat!(env!("CARGO_MANIFEST_DIR"), "/peaks");
     let list = Project::new().orchestrate(&["peaks", "list", "--peaks-dir", directory]).code(0).stdout;
-    let line = |name: &str| list.lines().find(|line| line.contains(&format!(" {name} "))).map(str::to_owned);
+    let line =
+        |name: &str| list.lines().find(|line| line.starts_with(&format!("{name} "))).map(str::to_owned);
     for (name, words) in [
         ("nvidia-rtx-4090-laptop", ["28.3 to 39.7", "medium"]),
         ("nvidia-h100-sxm", ["989.4 to 1070.5", "high"]),

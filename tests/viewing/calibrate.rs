@@ -57,7 +57,7 @@ fn the_noise_of_a_machine_is_told_and_plans_and_reports_use_it() {
     assert!(planned.contains("at the noise of cpu on "), "{planned}");
     assert!(planned.contains("5 repeats resolve "), "{planned}");
     project.orchestrate(&["run", "m.yaml"]).code(0);
-    let reported = project.orchestrate(&["report", "m", "--include-marked"]).code(0).stdout;
+    let reported = project.orchestrate(&["report", "m", "--include-marked", "--tables"]).code(0).stdout;
     assert!(reported.contains("- At the noise of cpu on "), "{reported}");
     let page = fs::read_to_string(project.path("report/m/report.md")).unwrap();
     assert!(page.contains("At the noise of cpu on "), "{page}");

@@ -4,7 +4,7 @@ mod render;
 
 use std::path::{Path, PathBuf};
 
-use super::output::{Layout, print, print_json, write_files};
+use super::output::{Layout, print, print_json, print_whole, write_files};
 use super::{Exit, Failure, Global};
 use crate::analysis::complexity::{Complexity, Counting};
 use crate::analysis::cost::FlopsConvention;
@@ -62,8 +62,8 @@ pub(super) fn run(args: ComplexityArgs, _global: &Global) -> Result<Exit, Failur
     match &args.out {
         Some(directory) => write(&summary, directory)?,
         None if args.json => print_json(&summary)?,
-        None if args.csv && args.layers => print(&layer_csv(&summary.networks)?)?,
-        None if args.csv => print(&summary_csv(&summary.networks)?)?,
+        None if args.csv && args.layers => print_whole(&layer_csv(&summary.networks)?)?,
+        None if args.csv => print_whole(&summary_csv(&summary.networks)?)?,
         None if args.layers => {
             for complexity in &summary.networks {
                 print(&layer_listing(&summary, complexity, Layout::of_stdout()))?;

@@ -7,7 +7,7 @@ use chrono::Utc;
 
 use super::queues::Queues;
 use super::{Handing, lock_queue, open_submissions};
-use crate::cli::output::{print_line, say, warn};
+use crate::cli::output::{print_whole, say, warn};
 use crate::cli::{Exit, Failure, Global};
 use crate::job::JobId;
 use crate::matrix::Executor;
@@ -141,16 +141,16 @@ pub(in crate::cli) fn print_submissions(
     for submission in submissions(plan, decided, inventory, UNKNOWN_LONGEST, origin) {
         let jobs = jobs_text(submission.plan.jobs.len());
         if let QueueId::Ssh { host, directory } = submission.queue() {
-            print_line(&format!("# {jobs} of {} on {host}, in {directory}", submission.env))?;
+            print_whole(&format!("# {jobs} of {} on {host}, in {directory}\n", submission.env))?;
             continue;
         }
         let files = store.submission_files(&submission.name);
         let words = Slurm::command_line(&submission, &files);
         let tasks = count_text(submission.tasks(), "task");
-        print_line(&format!("# {jobs} of {} in {tasks} of Slurm\n{words}", submission.env))?;
+        print_whole(&format!("# {jobs} of {} in {tasks} of Slurm\n{words}\n", submission.env))?;
         let path = files.frozen().display().to_string();
         let text = script(&submission, &path).map_err(|error| Failure::new(Exit::Unexpected, error))?;
-        text.lines().try_for_each(|line| print_line(&format!("#   {line}")))?;
+        text.lines().try_for_each(|line| print_whole(&format!("#   {line}\n")))?;
     }
     Ok(())
 }

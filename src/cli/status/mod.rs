@@ -2,6 +2,7 @@
 //!
 //! [`overview`] computes the content, [`render`] the text; both are pure.
 
+mod fold;
 mod overview;
 mod render;
 
@@ -26,6 +27,8 @@ use crate::plan::{Decided, Inventory, Plan, Whereabouts, quote};
 use crate::store::{Glimpse, Store, StoreError};
 
 use overview::Overview;
+pub(super) use overview::state_of;
+use render::Extent;
 
 /// The interval of `--watch`.
 const WATCH_PERIOD: Duration = Duration::from_secs(2);
@@ -83,6 +86,9 @@ pub(super) struct StatusArgs {
     /// Keep what is printed up to date, until nothing is left to run or until Ctrl-C.
     #[arg(long)]
     watch: bool,
+    /// Show every config and every failed job, however many there are.
+    #[arg(long)]
+    all: bool,
     /// Print JSON instead of tables; with `--watch`, one document per line.
     #[arg(long)]
     json: bool,
@@ -178,7 +184,7 @@ impl Look<'_> {
             print_json(&overview)?;
             return Ok(Exit::Done);
         }
-        print(&render::text(&overview, Layout::of_stdout()))?;
+        print(&self.text(&overview))?;
         for text in self.next_commands(&overview) {
             hint(self.global.quiet, &text);
         }
@@ -218,7 +224,7 @@ impl Look<'_> {
         let text = if self.args.json {
             format!("{}\n", serde_json::to_string(overview)?)
         } else {
-            render::text(overview, Layout::of_stdout())
+            self.text(overview)
         };
         if text == *shown {
             return Ok(());
@@ -229,6 +235,13 @@ impl Look<'_> {
         print(&text)?;
         *shown = text;
         Ok(())
+    }
+
+    fn text(&self, overview: &Overview) -> String {
+        let layout = Layout::of_stdout();
+        // A pipe has no height.
+        let is_all = self.args.all || layout == Layout::Plain;
+        render::text(overview, if is_all { Extent::All } else { Extent::Short }, layout)
     }
 
     /// The next commands to type.

@@ -1,6 +1,6 @@
 use std::sync::Arc;
 
-use super::super::render;
+use super::super::render::{self, Extent};
 use super::*;
 use crate::analysis::fixture;
 use crate::cli::output::Layout;
@@ -101,7 +101,27 @@ fn every_state_is_counted_once_and_explained() {
     assert_eq!(serde_json::to_value(&overview).unwrap()["counts"], counts);
     assert!(!overview.is_settled());
     assert_eq!(overview.time_left.jobs, 6);
-    insta::assert_snapshot!(render::text(&overview, Layout::Plain));
+    insta::assert_snapshot!(render::text(&overview, Extent::All, Layout::Plain));
+}
+
+/// 40 configs are two rows, the one that runs is named, and so are the first of those that failed alike.
+#[test]
+fn many_configs_are_folded_by_env_and_network() {
+    let mut scene = Scene::new();
+    for batch in 1..=20 {
+        scene = scene.done(key("resnet18", batch, 1), 100.0 + f64::from(batch));
+        scene = match batch {
+            1..=8 => scene.failed(key("vgg16", batch, 1), Outcome::Signalled { signal: 11 }),
+            9 => scene.running(key("vgg16", batch, 1)),
+            _ => scene.waiting(key("vgg16", batch, 1)),
+        };
+    }
+    let overview = scene.overview();
+    let text = render::text(&overview, Extent::Short, Layout::Plain);
+    assert!(text.lines().count() < 20, "{text}");
+    insta::assert_snapshot!(text);
+    let all = render::text(&overview, Extent::All, Layout::Plain);
+    assert!(all.lines().count() > 50, "{all}");
 }
 
 #[test]
@@ -118,7 +138,7 @@ fn what_does_not_count_is_left_out_and_said() {
     assert_eq!((group.n, group.median, group.mad, group.interval), (1, Some(100.0), None, None));
     assert_eq!(group.left_out, BTreeMap::from([("contended".into(), 1), ("unsynchronised".into(), 1)]));
     assert_eq!((overview.configs[1].key.kind, overview.configs[1].throughput.len()), (Kind::Ncu, 0));
-    insta::assert_snapshot!(render::text(&overview, Layout::Plain));
+    insta::assert_snapshot!(render::text(&overview, Extent::All, Layout::Plain));
 }
 
 #[test]
@@ -134,7 +154,7 @@ fn marked_runs_are_included_where_that_is_asked_for_and_said() {
     assert_eq!((group.n, group.median), (2, Some(75.0)));
     assert_eq!(group.included, BTreeMap::from([("contended".into(), 1)]));
     assert_eq!(group.left_out, BTreeMap::from([("unsynchronised".into(), 1)]));
-    insta::assert_snapshot!(render::text(&overview, Layout::Plain));
+    insta::assert_snapshot!(render::text(&overview, Extent::All, Layout::Plain));
 }
 
 /// As in the report, whose cells name every mark of a row and of its runs.
@@ -155,7 +175,7 @@ fn marks_that_leave_no_run_out_are_counted_too() {
     assert_eq!(group.left_out, BTreeMap::from([("contended".into(), 1)]));
     assert_eq!(group.kept, BTreeMap::from([("on-battery", 3)]), "only runs that count");
     assert_eq!(group.row_marks, ["high-variation"]);
-    let text = render::text(&overview, Layout::Plain);
+    let text = render::text(&overview, Extent::All, Layout::Plain);
     assert!(text.contains("1 contended left out; 3 on-battery; high-variation\n"), "{text}");
 }
 
@@ -174,7 +194,7 @@ fn runs_of_two_hosts_are_never_pooled() {
     assert_eq!(groups, [("bench-1", 1, Some(100.0)), ("bench-2", 1, Some(50.0))]);
     assert_eq!(overview.configs[0].throughput[1].differences, ["host bench-1 / bench-2"]);
     assert!(overview.is_settled());
-    insta::assert_snapshot!(render::text(&overview, Layout::Plain));
+    insta::assert_snapshot!(render::text(&overview, Extent::All, Layout::Plain));
 }
 
 #[test]
@@ -192,7 +212,7 @@ fn stale_jobs_are_done_and_said() {
     let overview = scene.overview();
     assert_eq!((overview.counts.of(State::Done), overview.counts.jobs()), (4, 4));
     assert!(overview.is_settled());
-    let text = render::text(&overview, Layout::Plain);
+    let text = render::text(&overview, Extent::All, Layout::Plain);
     assert!(text.contains("\nstale: worker old → new: 2 jobs\n"), "{text}");
     assert!(text.contains("\nstale: worker old → newer: 1 job\n"), "{text}");
 }
@@ -216,5 +236,5 @@ fn what_this_host_does_not_support_is_left_out_with_the_workers_words() {
 #[test]
 fn a_plan_of_which_nothing_ran_says_so() {
     let overview = Scene::new().waiting(key("resnet18", 16, 1)).waiting(key("resnet18", 16, 2)).overview();
-    insta::assert_snapshot!(render::text(&overview, Layout::Plain));
+    insta::assert_snapshot!(render::text(&overview, Extent::All, Layout::Plain));
 }

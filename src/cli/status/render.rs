@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use super::fold::{MOST_CONFIGS, folded_text};
 use super::overview::{ConfigView, FailureView, Overview, ThroughputView, UnconfirmedView};
 use crate::analysis::printed::{beside, interval_text};
 use crate::analysis::unconfirmed::unconfirmed_text;
@@ -11,12 +12,25 @@ use crate::cli::output::{Layout, table, table_text};
 use crate::cli::queue::QueueView;
 use crate::cli::study::MARKED_ARE_INCLUDED;
 use crate::cli::words::param_text;
-use crate::job::{Kind, State};
+use crate::job::{Key, Kind, State, distinction};
 use crate::text::jobs_text;
 
+/// How much of an overview is shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Extent {
+    /// What fits a screen: many configs are folded by env and network, and of many failures the first are named.
+    Short,
+    /// Each config and each failure.
+    All,
+}
+
 /// The table, then the problems.
-pub(super) fn text(overview: &Overview, layout: Layout) -> String {
-    let mut text = configs_text(overview, layout);
+pub(super) fn text(overview: &Overview, extent: Extent, layout: Layout) -> String {
+    let is_folded = extent == Extent::Short && overview.configs.len() > MOST_CONFIGS;
+    let mut text = if is_folded { folded_text(overview, layout) } else { configs_text(overview, layout) };
+    if is_folded {
+        text += &running_text(overview);
+    }
     text += &format!("{}: {}: {}", overview.matrix, jobs_text(overview.counts.jobs()), overview.counts);
     if overview.time_left.jobs > 0 {
         text += &format!("; time left: {}", overview.time_left);
@@ -28,7 +42,8 @@ pub(super) fn text(overview: &Overview, layout: Layout) -> String {
     for QueueView { queue, phrase, jobs } in &overview.queue {
         text += &format!("\n{queue}: {phrase}: {}\n", jobs_text(*jobs));
     }
-    text += &failures_text(&overview.failures, !overview.varying.is_empty());
+    let most = if extent == Extent::All { usize::MAX } else { MOST_FAILURES };
+    text += &failures_text(&overview.failures, &overview.varying, most);
     for (reason, number) in &overview.left_out {
         text += &format!("\nleft out: {reason}: {}\n", jobs_text(*number));
     }
@@ -49,6 +64,9 @@ pub(super) fn text(overview: &Overview, layout: Layout) -> String {
     }
     text
 }
+
+/// Of the jobs that failed in the same way, so many are named unless all are asked for.
+const MOST_FAILURES: usize = 5;
 
 /// An optional column.
 struct Column {
@@ -144,9 +162,21 @@ fn failed_text(failed: &BTreeMap<&'static str, usize>) -> String {
     if number == 0 { String::new() } else { format!("{number} ({})", kinds.join(", ")) }
 }
 
-/// Every failure once, with the jobs that failed in this way below. If parameters vary, the jobs have the names of
-/// their directories, since labels would not distinguish them.
-fn failures_text(failures: &[FailureView], by_directory: bool) -> String {
+/// The configs that have a job that runs.
+fn running_text(overview: &Overview) -> String {
+    let running = overview.configs.iter().filter(|config| config.counts.of(State::Running) > 0);
+    let label = |config: &ConfigView| {
+        let Key { env, model, precision, batch, .. } = &config.key;
+        format!(
+            "running: {env}_{model}_{precision}_bs{batch}{}\n",
+            distinction(&config.key, &overview.varying)
+        )
+    };
+    running.map(label).collect()
+}
+
+/// Every failure once, with the first `most` jobs that failed in this way below, and what tells them apart.
+fn failures_text(failures: &[FailureView], varying: &[String], most: usize) -> String {
     let mut by_sentence: Vec<(&str, Vec<&FailureView>)> = Vec::new();
     let mut places: BTreeMap<&str, usize> = BTreeMap::new();
     for failure in failures {
@@ -159,11 +189,14 @@ fn failures_text(failures: &[FailureView], by_directory: bool) -> String {
     let mut text = String::new();
     for (sentence, group) in by_sentence {
         text += &format!("\nfailed: {sentence}\n");
-        for failure in group {
+        for failure in group.iter().take(most) {
             let attempts =
                 if failure.attempt > 1 { format!(" (attempt {})", failure.attempt) } else { String::new() };
-            let name = if by_directory { &failure.directory } else { &failure.label };
-            text += &format!("  {name}{attempts}\n");
+            let apart = distinction(&failure.key, varying);
+            text += &format!("  {}{apart}{attempts}\n", failure.label);
+        }
+        if group.len() > most {
+            text += &format!("  … and {} more\n", group.len() - most);
         }
     }
     text

@@ -66,15 +66,19 @@ def distinction(row):
     return "".join(f" {name}={word(params[name])}" for name in row.study.varying if name in params)
 
 
-def best(row, hosts):
-    """The fastest row of a network, as the answer tells it. The env has results of these hosts."""
+def best(row, rows):
+    """The fastest row of a network, as the answer says it, of all `rows` with a throughput."""
     scatter = interval_text(row) if row.interval else f"n = {len(row.rates)}"
     rate = f"{known_to(row.median, row.interval)} {row.unit}/s ({scatter})"
-    part, host = "", f", on {row.host}" if len(hosts) > 1 else ""
-    if row.part[1] > 1:
-        part, host = f" ({row.part[0]} of {row.part[1]})", f", on {row.host}"
+    part = " ({} of {})".format(*row.part) if row.part[1] > 1 else ""
+    hosts = {other.host for other in rows if other.key["env"] == row.key["env"]}
+    places = [row.key["env"]] if len({other.key["env"] for other in rows}) > 1 else []
+    places += [row.host] if len(hosts) > 1 or part else []
+    where = f", on {' of '.join(places)}" if places else ""
+    bound = class_of(row).bound
+    limit = "" if bound == "unknown" else f", {bound}"
     config = f"at batch {row.key['batch']}, {row.key['precision']}{distinction(row)}"
-    return f"{row.key['model']} {rate} {config}{part}{host}"
+    return f"{row.key['model']} {rate} {config}{part}{where}{limit}"
 
 
 def interval_text(row):
@@ -83,22 +87,13 @@ def interval_text(row):
 
 def answer(study):
     rows = [row for row in study.rows if row.rates]
-    envs = distinct(row.key["env"] for row in rows)
-    if not envs:
+    models = distinct(row.key["model"] for row in rows)
+    if not models:
         yield "There is none: no config has a throughput."
         return
-    for env in envs[:4]:
-        clauses = []
-        hosts = {row.host for row in rows if row.key["env"] == env}
-        models = distinct(row.key["model"] for row in rows if row.key["env"] == env)
-        for model in models[:4]:
-            its = [row for row in rows if row.key["env"] == env and row.key["model"] == model]
-            clauses.append(best(max(its, key=lambda row: row.median), hosts))
-        more = f"; {len(models) - 4} more in the table" if len(models) > 4 else ""
-        where = f" on {env}" if len(envs) > 1 else ""
-        yield f"Highest median{where} (95 % interval): {'; '.join(clauses)}{more}."
-    if len(envs) > 4:
-        yield f"The table has {len(envs) - 4} more envs."
+    its = [max((row for row in rows if row.key["model"] == model), key=lambda row: row.median) for model in models[:3]]
+    more = f"; {len(models) - 3} more in the table" if len(models) > 3 else ""
+    yield f"Fastest (median, 95 % interval): {'; '.join(best(row, rows) for row in its)}{more}."
     found = {}
     for row in rows:
         bound = class_of(row).bound

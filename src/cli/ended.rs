@@ -1,0 +1,91 @@
+//! What `run` and `resume` print when they are over: the jobs by state, how long it took, and why jobs failed; or why
+//! nothing was to run.
+
+use std::collections::BTreeMap;
+
+use crate::event::Summary;
+use crate::job::{JobId, State};
+use crate::plan::{Decided, Decision, Inventory, NotDone, Standing};
+use crate::text::duration_text;
+
+/// How the run of the plan `name` ended after `seconds`: a line, and another one if jobs failed.
+pub(super) fn ended_text(name: &str, summary: &Summary, seconds: f64, failures: &str) -> String {
+    let first = format!("{name}: {summary} in {}", duration_text(seconds));
+    if failures.is_empty() { first } else { format!("{first}\nfailed: {failures}") }
+}
+
+/// How the last attempts of those of `jobs` ended that failed, the most frequent ending first: `15 ran out of memory, 3
+/// exited with code 1`.
+pub(super) fn failures_text(inventory: &Inventory, jobs: impl Iterator<Item = JobId>) -> String {
+    let mut found: BTreeMap<String, usize> = BTreeMap::new();
+    for id in jobs {
+        let standing = inventory.jobs.get(&id);
+        let Some(Standing::NotDone(NotDone::Failed(record))) = standing else { continue };
+        if record.outcome.policy().leaves == State::Failed {
+            let outcome = record.outcome.to_string();
+            let ending = outcome.split_once(": ").map_or(outcome.as_str(), |(ending, _)| ending);
+            *found.entry(ending.to_owned()).or_default() += 1;
+        }
+    }
+    let mut found: Vec<(String, usize)> = found.into_iter().collect();
+    found.sort_by_key(|(_, number)| std::cmp::Reverse(*number));
+    found.iter().map(|(ending, number)| format!("{number} {ending}")).collect::<Vec<_>>().join(", ")
+}
+
+/// Why no job of the plan `name` is to run.
+pub(super) fn nothing_to_do(name: &str, decided: &[Decided]) -> String {
+    let summary = Summary::of(decided);
+    let reason = decided.iter().find_map(|decided| match &decided.decision {
+        Decision::Blocked { why } | Decision::NotHere { why } => Some(why),
+        Decision::Run(_)
+        | Decision::Rerun { .. }
+        | Decision::Replace { .. }
+        | Decision::IfNeeded { .. }
+        | Decision::NotNeeded { .. }
+        | Decision::Skip
+        | Decision::Stale { .. }
+        | Decision::Pruned { .. } => None,
+    });
+    match reason {
+        _ if summary.is_complete() => match summary.tally.of(State::NotNeeded) {
+            0 => format!("{name}: all {} jobs are done", summary.jobs()),
+            more => format!("{name}: all {} jobs that are needed are done", summary.jobs() - more),
+        },
+        None => format!("{name}: nothing to run: {summary}"),
+        Some(why) => format!("{name}: nothing to run: {summary} ({why})"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::job::Key;
+    use crate::record::Outcome;
+    use crate::record::testing::record_of;
+
+    #[test]
+    fn the_end_of_a_run_counts_jobs_and_reasons() {
+        let oom = |message: &str| Outcome::OutOfMemory {
+            message: message.into(),
+            needed_bytes: None,
+            free_bytes: None,
+        };
+        let exited = || Outcome::Exited { code: 1, message: Some("no module".into()) };
+        let mut inventory = Inventory::default();
+        let mut summary = Summary::default();
+        summary.add(State::Done, false);
+        for (batch, outcome) in [(1, exited()), (2, oom("wanted 2 GB")), (4, oom("wanted 4 GB"))] {
+            let key = Key { batch, ..Key::example() };
+            let record = record_of(key.clone(), outcome);
+            inventory.jobs.insert(key.id(), Standing::NotDone(NotDone::Failed(record.into())));
+            summary.add(State::Failed, false);
+        }
+        let failures = failures_text(&inventory, inventory.jobs.keys().copied());
+        assert_eq!(failures, "2 ran out of memory, 1 exited with code 1");
+        assert_eq!(
+            ended_text("m", &summary, 75.0, &failures),
+            "m: 1 done, 3 failed in 1m 15s\nfailed: 2 ran out of memory, 1 exited with code 1"
+        );
+        assert_eq!(ended_text("m", &summary, 5.0, ""), "m: 1 done, 3 failed in 5.0s");
+    }
+}

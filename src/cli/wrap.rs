@@ -1,0 +1,91 @@
+//! Breaks text for a terminal at words.
+
+use unicode_width::UnicodeWidthStr;
+
+/// What the second line of a wrapped line is indented by, in addition to what the first one is.
+const INDENT: usize = 2;
+
+/// `text`, of which each line that is wider than `width` becomes several. They break at blanks, but not within
+/// backticks, so that a command can be copied. A word that is wider has a line of its own. A line with several blanks
+/// in a row is aligned with others, and stays.
+///
+/// ```text
+/// - a finding about a row that       - a finding about a row that
+///   is longer than the terminal  ◂─  is longer than the terminal
+/// ```
+pub(super) fn wrapped(text: &str, width: usize) -> String {
+    let lines: Vec<String> = text.split('\n').map(|line| wrapped_line(line, width)).collect();
+    lines.join("\n")
+}
+
+fn wrapped_line(line: &str, width: usize) -> String {
+    let text = line.trim_start();
+    // Blanks in a row align something with other lines.
+    if line.width() <= width || text.contains("  ") {
+        return line.to_owned();
+    }
+    let indent = &line[..line.len() - text.len()];
+    let mut lines = vec![String::new()];
+    for word in words(text) {
+        let begins = if lines.len() == 1 { indent.width() } else { indent.width() + INDENT };
+        let last = lines.last_mut().expect("there is a first line");
+        if last.is_empty() {
+            word.clone_into(last);
+        } else if begins + last.width() + 1 + word.width() <= width {
+            last.push(' ');
+            last.push_str(word);
+        } else {
+            lines.push(word.to_owned());
+        }
+    }
+    format!("{indent}{}", lines.join(&format!("\n{indent}{}", " ".repeat(INDENT))))
+}
+
+/// The words of `text`. What stands between two backticks is one word.
+fn words(text: &str) -> Vec<&str> {
+    let mut words = Vec::new();
+    let mut rest = text.trim();
+    while !rest.is_empty() {
+        let is_end = |(place, letter): &(usize, char)| {
+            letter.is_whitespace() && rest[..*place].matches('`').count().is_multiple_of(2)
+        };
+        let end = rest.char_indices().find(is_end).map_or(rest.len(), |(place, _)| place);
+        words.push(&rest[..end]);
+        rest = rest[end..].trim_start();
+    }
+    words
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_break_at_words() {
+        let text =
+            "- the throughput of resnet18 varies by 12 %\n  report: report/quickstart/report.md\nshort";
+        let expected = "- the throughput of\n  resnet18 varies by\n  12 %\n  report:\n    \
+                        report/quickstart/report.md\nshort";
+        assert_eq!(wrapped(text, 21), expected);
+        assert_eq!(wrapped(text, 80), text);
+    }
+
+    #[test]
+    fn a_command_stays_whole() {
+        let text = "hint: run it first: `orchestrate run matrices/mac.yaml`, then `report`";
+        let expected = "hint: run it first:\n  `orchestrate run matrices/mac.yaml`, then\n  `report`";
+        assert_eq!(wrapped(text, 44), expected);
+        assert_eq!(wrapped("an open ` is a letter", 10), "an open\n  ` is a letter");
+    }
+
+    #[test]
+    fn what_is_aligned_stays() {
+        let source = "  3 | models: [resnet18]   # a comment\n    |          ^^^^^^^^";
+        assert_eq!(wrapped(source, 20), source);
+    }
+
+    #[test]
+    fn wide_letters_count_as_two() {
+        assert_eq!(wrapped("漢字 漢字", 8), "漢字\n  漢字");
+    }
+}
