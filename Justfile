@@ -64,7 +64,7 @@ test-page:
     mkdir -p "$place"
     npm install --prefix "$place" --no-package-lock --no-audit --no-fund --silent axe-core@4.14.1 playwright-core@1.65.1
     python3 -B tests/page/store.py "${CARGO_TARGET_DIR:-target}/debug/orchestrate" "$place/store"
-    "$node" tests/page/check.mjs "$place" "$browser" "$place/seen" "$place"/store/report/{large,small}/report.html
+    "$node" tests/page/check.mjs "$place" "$browser" "$place/seen" "$place"/store/report/{large,small,wide}/report.html
 
 # Runs the worker's tests with the kernels that older x86-64 processors get, on one thread and on two.
 test-isa:

@@ -3,8 +3,8 @@
 //!
 //! Networks and batches are no such axes: a sample of another network is other work, and how throughput grows with the
 //! batch is no single number. The reference is the default of a parameter, else the first value in the order of the
-//! tables: `fp32` before `amp`, `false` before `true`, envs by name. A value without any result is passed over, unless
-//! no value has one: against it, nothing could be told of the others.
+//! tables, which is that of the matrix. A value without any result is passed over, unless no value has one: against it,
+//! nothing could be told of the others.
 
 use std::collections::HashSet;
 

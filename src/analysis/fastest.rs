@@ -1,13 +1,18 @@
 //! The fastest config of each network in each env: what a reader asks for first.
 
-use super::Analysis;
 use super::group::Row;
+use super::line::Line;
 
 /// For each env and network of `rows`, in their order, the index of its fastest row: the one with the highest median
 /// throughput. The first row stands for a network without any throughput.
 pub(super) fn fastest(rows: &[Row<'_>]) -> Vec<usize> {
+    fastest_of(rows, |_| true)
+}
+
+/// The same among the rows whose index `is_meant`.
+pub fn fastest_of(rows: &[Row<'_>], is_meant: impl Fn(usize) -> bool) -> Vec<usize> {
     let mut found: Vec<usize> = Vec::new();
-    for (index, row) in rows.iter().enumerate() {
+    for (index, row) in rows.iter().enumerate().filter(|(index, _)| is_meant(*index)) {
         let is_same = |place: &&mut usize| {
             let other = &rows[**place].config;
             (&other.env, &other.model) == (&row.config.env, &row.config.model)
@@ -22,11 +27,11 @@ pub(super) fn fastest(rows: &[Row<'_>]) -> Vec<usize> {
 }
 
 /// What tells the row at `index` from others of its env, network and precision: the parameters that vary, and its host
-/// if there are several.
-pub fn settings(index: usize, analysis: &Analysis<'_>) -> String {
-    let line = analysis.lines.iter().find(|line| line.rows.contains(&index));
+/// if there are several. `lines` are those of `rows`.
+pub fn settings(index: usize, rows: &[Row<'_>], lines: &[Line]) -> String {
+    let line = lines.iter().find(|line| line.rows.contains(&index));
     let apart = line.map_or("", |line| &line.apart);
-    format!("{}{apart}", analysis.rows[index].distinction).trim_start().to_owned()
+    format!("{}{apart}", rows[index].distinction).trim_start().to_owned()
 }
 
 #[cfg(test)]

@@ -73,10 +73,24 @@ pub struct Counts {
     pub succeeded: usize,
     /// Jobs whose last attempt failed.
     pub failed: usize,
+    /// Those of them that ran out of memory.
+    pub out_of_memory: usize,
     /// Jobs without a record.
     pub not_run: usize,
     /// The reasons of the jobs without a result, each with its number of jobs.
     pub reasons: BTreeMap<String, usize>,
+}
+
+impl Counts {
+    /// Why there is no throughput, in a word or two.
+    pub fn why_none(&self) -> &'static str {
+        match (self.succeeded, self.failed) {
+            (0, 0) => "not run",
+            (0, failed) if failed == self.out_of_memory => "OOM",
+            (0, _) => "failed",
+            _ => "left out",
+        }
+    }
 }
 
 /// The runs of a config in the same circumstances, or a config without results.
@@ -298,7 +312,12 @@ fn counts(members: &[Run<'_>]) -> Counts {
             None => counts.succeeded += 1,
             Some(reason) => {
                 *counts.reasons.entry(reason).or_default() += 1;
-                if run.cell.is_failure() { counts.failed += 1 } else { counts.not_run += 1 }
+                if run.cell.is_failure() {
+                    counts.failed += 1
+                } else {
+                    counts.not_run += 1
+                }
+                counts.out_of_memory += usize::from(run.cell.is_out_of_memory());
             }
         }
     }
@@ -711,7 +730,8 @@ mod tests {
             .not_run(key("cpu", "vgg16", 64, 5), "nobody has tried")
             .build();
         let analysis = analyse(&study);
-        let Counts { planned, succeeded, failed, not_run, reasons } = &analysis.rows[0].counts;
+        let Counts { planned, succeeded, failed, not_run, out_of_memory: _, reasons } =
+            &analysis.rows[0].counts;
         assert_eq!((*planned, *succeeded, *failed, *not_run), (5, 2, 2, 1));
         assert!(reasons.contains_key("its record says it succeeded but holds no measurement"), "{reasons:?}");
     }

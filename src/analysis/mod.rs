@@ -245,6 +245,11 @@ impl Cell {
         self.record().is_some() && self.success().is_none()
     }
 
+    /// Whether its last attempt ran out of memory.
+    pub fn is_out_of_memory(&self) -> bool {
+        self.record().is_some_and(|record| record.outcome.policy().prunes)
+    }
+
     /// Whether it is a timing job, whose seconds can be published.
     pub fn is_timing(&self) -> bool {
         self.job.key().kind == Kind::Timing

@@ -78,7 +78,7 @@ struct Shown<'r> {
 impl<'r> Shown<'r> {
     fn new(index: usize, analysis: &'r Analysis<'_>) -> Self {
         let (row, class) = (&analysis.rows[index], &analysis.classes[index]);
-        Shown { row, class, settings: settings(index, analysis) }
+        Shown { row, class, settings: settings(index, &analysis.rows, &analysis.lines) }
     }
 
     fn cells(&self, has_settings: bool) -> Vec<String> {

@@ -1,6 +1,6 @@
 //! The parts that all figures share: a sheet that is filled from top to bottom, and plots with their axes.
 //!
-//! A sheet is as wide as a phone shows without making its texts small. What needs more room goes below, never beside.
+//! A sheet is half as wide as a page, which a phone still shows. What needs more room goes below, never beside.
 
 use super::inks::{GREY, GRID, INK};
 use super::letters::{cut_within, text_width, wrap};
@@ -8,8 +8,11 @@ use super::scale::{Kind, Scale};
 use super::svg::{Anchor, Look, Stroke, Svg};
 use crate::text::decimals;
 
-/// The width of every drawing.
-pub(super) const WIDTH: f64 = 480.0;
+/// The width of every drawing but the narrow ones.
+pub(super) const WIDTH: f64 = 560.0;
+
+/// The width of drawings of which three stand beside each other.
+pub(super) const NARROW: f64 = 480.0;
 
 /// Room at the sides of a drawing.
 pub(super) const MARGIN: f64 = 10.0;
@@ -60,13 +63,24 @@ pub(super) struct Sheet {
     pub(super) svg: Svg,
     /// Where the next part begins.
     pub(super) at: f64,
+    /// How wide it is.
+    pub(super) width: f64,
 }
 
 impl Sheet {
     /// One with a title, and below it what the axes are.
     pub(super) fn new(title: &str, axes: &str) -> Sheet {
-        let mut sheet = Sheet { svg: Svg::new(WIDTH, title), at: 8.0 };
-        for line in wrap(title, TITLE.0, WIDTH - 2.0 * MARGIN) {
+        Sheet::of_width(WIDTH, title, axes)
+    }
+
+    /// A narrow one.
+    pub(super) fn narrow(title: &str, axes: &str) -> Sheet {
+        Sheet::of_width(NARROW, title, axes)
+    }
+
+    fn of_width(width: f64, title: &str, axes: &str) -> Sheet {
+        let mut sheet = Sheet { svg: Svg::new(width, title), at: 8.0, width };
+        for line in wrap(title, TITLE.0, width - 2.0 * MARGIN) {
             sheet.at += TITLE.1;
             sheet.svg.text((MARGIN, sheet.at - 5.0), TITLE.0, Anchor::Start, INK, &line);
         }
@@ -76,7 +90,7 @@ impl Sheet {
 
     /// Writes `text` over as many lines as it needs.
     pub(super) fn paragraph(&mut self, colour: &str, text: &str) {
-        for line in wrap(text, SMALL, WIDTH - 2.0 * MARGIN) {
+        for line in wrap(text, SMALL, self.width - 2.0 * MARGIN) {
             self.at += LINE;
             self.svg.text((MARGIN, self.at - 4.0), SMALL, Anchor::Start, colour, &line);
         }
@@ -94,9 +108,9 @@ impl Sheet {
         let mut left = MARGIN;
         self.at += LINE;
         for (look, text) in entries {
-            let text = cut_within(text, SMALL, WIDTH - 2.0 * MARGIN - 18.0);
+            let text = cut_within(text, SMALL, self.width - 2.0 * MARGIN - 18.0);
             let width = 16.0 + text_width(&text, SMALL);
-            if left > MARGIN && left + width > WIDTH - MARGIN {
+            if left > MARGIN && left + width > self.width - MARGIN {
                 left = MARGIN;
                 self.at += LINE;
             }
@@ -157,7 +171,7 @@ pub(super) fn axis_below(svg: &mut Svg, area: &Area, ticks: &[(f64, String)]) {
     for (at, text) in ticks {
         svg.line((*at, area.top), (*at, area.bottom), Stroke::solid(GRID, 1.0));
         let half = text_width(text, SMALL) / 2.0;
-        let middle = at.min(WIDTH - MARGIN / 2.0 - half);
+        let middle = at.min(svg.width() - MARGIN / 2.0 - half);
         if middle - half >= free {
             svg.line((*at, area.bottom), (*at, area.bottom + 4.0), Stroke::solid(GREY, 1.0));
             svg.text((middle, area.bottom + 16.0), SMALL, Anchor::Middle, INK, text);

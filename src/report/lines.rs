@@ -5,7 +5,7 @@ use crate::analysis::{self, Analysis};
 use crate::job::{ModelName, Precision};
 
 /// The most lines in a plot. More could not be told apart.
-const MOST: usize = 7;
+pub(super) const MOST: usize = 7;
 
 /// Rows that differ in the batch alone.
 pub(super) struct Line<'r, 'a> {

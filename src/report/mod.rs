@@ -290,7 +290,9 @@ mod tests {
             };
             let ((rows, all), (fewer_rows, fewer_shapes)) = (of(&analysis), of(&without));
             let (rows, more) = (rows - fewer_rows, all.saturating_sub(fewer_shapes));
-            assert!(rows > 0 && more >= rows, "{}: {more} shapes more for {rows} rows more", figure.name);
+            // A row that is not the fastest of its network is not in all of them.
+            let has_rows = rows > 0 || figure.name == "limits";
+            assert!(has_rows && more >= rows, "{}: {more} shapes more for {rows} rows more", figure.name);
         }
     }
 
@@ -432,14 +434,14 @@ mod tests {
     }
 
     #[test]
-    fn what_an_axis_brings_stands_first_on_both_pages() {
+    fn what_an_axis_brings_stands_above_its_figure_on_both_pages() {
         let files = rendered(&with_an_axis(study_with_peaks()));
         for (page, axis) in [("report.md", "`precision`"), ("report.html", "<code>precision</code>")] {
             let text = text(&files, page);
             let place = |words: &str| text.find(words).unwrap_or_else(|| panic!("{words} is not in {page}"));
-            assert!(place(&format!("{axis} amp against fp32: 1.2")) < place("Results"), "{text}");
-            assert!(place("over 2 configs, from 1.2") < place("figures/axes_precision.png"));
-            assert!(place("figures/axes_precision.png") < place("Results"), "{text}");
+            let effect = place(&format!("{axis} amp against fp32: 1.2"));
+            assert!(effect < place("over 2 configs, from 1.2"), "{text}");
+            assert!(place("over 2 configs, from 1.2") < place("figures/axes_precision.png"), "{text}");
         }
         assert!(!text(&rendered(&study_with_peaks()), "report.md").contains("What each axis brings"));
     }
@@ -492,15 +494,17 @@ mod tests {
         assert!(
             [&markdown, &html]
                 .iter()
-                .all(|page| !page.contains(said) && !page.contains("No run was left out."))
+                .all(|page| !page.contains(said) && page.contains("Runs left out of the statistics"))
         );
         for page in pages(study().include_marked()) {
             assert!(
-                page.contains(said) && page.contains("No run was left out.") && page.contains("11.00 (2)")
+                page.contains(said)
+                    && !page.contains("Runs left out of the statistics")
+                    && page.contains("11.00 (2)")
             );
         }
         for page in pages(StudyBuilder::new().runs("cpu", "resnet18", 4, &[10.0, 12.0])) {
-            assert!(page.contains("No run was left out.") && !page.contains("With and without them"));
+            assert!(!page.contains("Runs left out of") && !page.contains("With and without them"));
         }
     }
 

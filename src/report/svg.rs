@@ -120,6 +120,11 @@ impl Svg {
         Svg { width, title: title.to_owned(), body: String::with_capacity(ROOM) }
     }
 
+    /// How wide the drawing is.
+    pub(super) fn width(&self) -> f64 {
+        self.width
+    }
+
     fn element(&mut self, text: &str) {
         writeln!(self.body, "{text}").expect("writing to a string cannot fail");
     }

@@ -56,7 +56,7 @@ async function checkFit(page, width) {
     whole: document.documentElement.scrollWidth,
     marks: [...document.querySelectorAll('table')].flatMap(table => {
       const column = [...table.rows[0].cells].findIndex(cell => cell.textContent.trim().startsWith('marks'));
-      return column < 0 ? [] : [...table.tBodies[0].rows].map(row => {
+      return column < 0 ? [] : [...table.tBodies[0].rows].filter(row => !row.hidden).map(row => {
         const { left, right, width } = row.cells[row.cells.length - 2].getBoundingClientRect();
         return { left, right, width };
       });
@@ -72,12 +72,37 @@ async function checkFit(page, width) {
   check(tall < 80, `a row of a table is ${tall} pixels tall`);
 }
 
-// The five lines and the throughputs stand on the first screen.
-async function checkFirstScreen(page, isSmall) {
-  const ends = await page.evaluate(() => ['.brief', '.glance'].map(name =>
-    document.querySelector(name).getBoundingClientRect().bottom));
-  check(ends[0] <= HEIGHT, `the five lines end at ${ends[0]} pixels`);
-  if (isSmall) check(ends[1] <= HEIGHT, `the throughputs at a glance end at ${ends[1]} pixels`);
+// The answer and its chart stand on the first screen, and of a small study the table of the fastest, too. Before anything
+// is opened, a page is short.
+async function checkFirstScreen(page, name) {
+  const { ends, height, words, open } = await page.evaluate(() => ({
+    ends: ['.answer', '.first figure', '.fastest'].map(name => document.querySelector(name).getBoundingClientRect().bottom),
+    height: document.documentElement.scrollHeight,
+    words: document.body.innerText.split(/\s+/).filter(word => /[\p{L}\p{N}]/u.test(word)).length,
+    open: document.querySelectorAll('details[open]').length,
+  }));
+  check(ends[0] <= HEIGHT, `the answer ends at ${ends[0]} pixels`);
+  check(ends[1] <= HEIGHT, `the first chart ends at ${ends[1]} pixels`);
+  if (name === 'small') check(ends[2] <= HEIGHT, `the table of the fastest ends at ${ends[2]} pixels`);
+  check(height <= (name === 'small' ? 3500 : 6000), `the page is ${height} pixels tall`);
+  check(words <= 700, `the page has ${words} words`);
+  check(open === 0, `${open} sections are open`);
+}
+
+const openAll = page => page.evaluate(() => document.querySelectorAll('details').forEach(it => { it.open = true; }));
+
+// A link opens the section that it leads to, and shows a row that is on another page of its table.
+async function checkFolds(page) {
+  const isSeen = selector => page.evaluate(selector => document.querySelector(selector).checkVisibility(), selector);
+  const table = '[aria-label="All rows"] table';
+  check(!await isSeen(table), 'the results are open at first');
+  await page.locator('nav a[href="#measurement"]').click();
+  check(await isSeen(table), 'a link to the results does not open them');
+  const last = await page.evaluate(table => [...document.querySelector(table).tBodies[0].rows].at(-1).id, table);
+  await page.evaluate(id => { location.hash = id; }, last);
+  const row = `[id="${last}"]`;
+  await page.waitForFunction(row => document.querySelector(row).checkVisibility(), row, { timeout: 5000 })
+    .catch(() => check(false, `a link to the row ${last} does not show it`));
 }
 
 // Every cell of every table is in the text of the PDF, in the same order: none is cut or lost.
@@ -102,7 +127,7 @@ async function checkPaper(page, pdf) {
   check(lost < 4, `${lost} of ${cells.length} cells are not on paper`);
   // A table that goes on over the page begins again with its headings.
   const { heads, rows } = await page.evaluate(() => {
-    const table = document.querySelector('[aria-label="Results"] table');
+    const table = document.querySelector('[aria-label="All rows"] table');
     return { heads: table.tHead.textContent, rows: table.tBodies[0].rows.length };
   });
   if (rows > 50) check(whole.split(plain(heads)).length > 2, 'the headings of the results stand on one page alone');
@@ -115,8 +140,8 @@ const cellsOf = (page, name, column) => page.evaluate(([name, column]) =>
   }), [name, column]);
 
 // A table sorts and filters by the keyboard alone, and says so.
-async function checkKeyboard(page) {
-  const table = '[aria-label="Results"] table';
+async function checkKeyboard(page, name) {
+  const table = '[aria-label="All rows"] table';
   const index = await page.evaluate(table => [...document.querySelector(table).tHead.rows[0].cells]
     .findIndex(cell => cell.textContent.includes('median')), table);
   const head = page.locator(`${table} thead th`).nth(index);
@@ -135,13 +160,15 @@ async function checkKeyboard(page) {
   await page.keyboard.press('Tab');
   const input = page.locator('#measurement .controls input').first();
   if (await input.count() === 0) return;
+  const all = await page.evaluate(table => document.querySelector(table).tBodies[0].rows.length, table);
   await input.focus();
-  await page.keyboard.type('vgg16 amp');
+  const [model, precision] = name === 'wide' ? ['gpt2_small', 'bf16'] : ['vgg16', 'amp'];
+  await page.keyboard.type(`${model} ${precision}`);
   const left = await cellsOf(page, table, 0);
   check(left.length > 0 && left.length < before.length, `the filter leaves ${left.length} of ${before.length} rows`);
-  check(left.every(cell => cell.includes('vgg16')), 'the filter leaves rows without its words');
+  check(left.every(cell => cell.includes(model)), 'the filter leaves rows without its words');
   const said = await page.locator('#measurement .controls output').first().textContent();
-  check(said === `${left.length} of ${before.length} rows`, `the filter says “${said}”`);
+  check(said === `${left.length} of ${all} rows`, `the filter says “${said}”`);
 }
 
 // The first stop of the keyboard leads past the navigation.
@@ -183,12 +210,15 @@ async function checkPage(browser, path) {
     for (const colorScheme of SCHEMES) {
       told = `${name}, ${colorScheme}, ${width} px`;
       const { page, context, asked } = await open(browser, path, { width, colorScheme });
+      if (width === 1280) await checkFirstScreen(page, name);
       await checkRules(page);
-      await checkFit(page, width);
-      if (width === 1280) await checkFirstScreen(page, name === 'small');
       const shot = await page.screenshot({ path: join(out, `${name}-${width}-${colorScheme}.png`) });
       await page.screenshot({ path: join(out, `${name}-${width}-${colorScheme}-whole.png`), fullPage: true });
       shots[`${width} ${colorScheme}`] = shot.toString('base64');
+      await openAll(page);
+      await checkRules(page);
+      await checkFit(page, width);
+      await page.screenshot({ path: join(out, `${name}-${width}-${colorScheme}-open.png`), fullPage: true });
       check(asked.length === 1, `it asks for ${asked.slice(1, 3)}`);
       await context.close();
     }
@@ -201,7 +231,8 @@ async function checkPage(browser, path) {
   await checkSkip(page);
   await checkLinks(page, path);
   await checkPaper(page, join(out, `${name}.pdf`));
-  await checkKeyboard(page);
+  await checkFolds(page);
+  await checkKeyboard(page, name);
   await context.close();
   await checkWithoutScripts(browser, path);
 }

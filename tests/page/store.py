@@ -1,9 +1,10 @@
-"""Makes two reports to look at: of a store with 60 configs and all that can go wrong, and of a small one.
+"""Makes three reports to look at: of a store with 28 configs and all that can go wrong, of a small one, and of a wide
+one with 144 configs of four networks on three GPUs that are made up.
 
     store.py ORCHESTRATE DIRECTORY
 
-The reports are DIRECTORY/report/large and DIRECTORY/report/small, and the store DIRECTORY/runs. What is there already
-is kept, so a second call only renders anew.
+The reports are DIRECTORY/report/large, small and wide, and the store DIRECTORY/runs. What is there already is kept, so
+a second call only renders anew.
 """
 
 import os
@@ -34,6 +35,23 @@ envs:
   cpu: { device: cpu }
 """
 
+WIDE = """\
+description: Four networks on three GPUs that are made up
+models: [resnet50, bert_base, gpt2_small, vit_b16]
+batches: [4, 8, 16, 32, 64]
+precisions: [fp32, bf16]
+params: { compile: false }
+envs:
+  a100: { device: cpu, variables: { GPU: a100 }, usd_per_hour: 1.8 }
+  h100: { device: cpu, variables: { GPU: h100 }, usd_per_hour: 3.2 }
+  t4: { device: cpu, variables: { GPU: t4 }, usd_per_hour: 0.4 }
+include:
+""" + "".join(
+    f"  - {{ env: h100, model: {model}, batch: {batch}, precision: {precision}, compile: true }}\n"
+    for model in ("resnet50", "bert_base", "gpt2_small", "vit_b16")
+    for batch in (16, 32, 64)
+    for precision in ("fp32", "bf16"))
+
 
 def matrix(name, text):
     command = [sys.executable, str(HERE / "worker.py")]
@@ -58,7 +76,7 @@ def main(orchestrate, directory):
 
     call("peaks", "measure", "--if-missing", "--worker", str(HERE.parent / "reporting" / "fake_peaks.sh"))
     templates = ["--templates", str(HERE.parents[1] / "templates")]
-    for name, text in (("large", LARGE), ("small", SMALL)):
+    for name, text in (("large", LARGE), ("small", SMALL), ("wide", WIDE)):
         (directory / f"{name}.yaml").write_text(matrix(name, text))
         # Jobs that run out of memory fail, and are not tried again: the others are done after the first call.
         if not (directory / f"{name}.done").exists():

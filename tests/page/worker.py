@@ -1,10 +1,13 @@
 """A worker that makes up its throughput: the same for the same job, and different for each.
 
     worker.py --model M --batch B --precision P --compile C --repeat R --out FILE
+
+The variable GPU names the device that it pretends to have.
 """
 
 import json
 import math
+import os
 import sys
 import time
 import zlib
@@ -17,14 +20,27 @@ batch, repeat = int(asked["batch"]), int(asked["repeat"])
 # What a terminal, a page or a table would obey if it were not escaped.
 HOSTILE = 'tried to allocate <b>20 GiB</b> & "more" | than there is'
 
-if (model, batch, compiled) == ("vgg16", 64, True):
+# The device: its name, its speed, and what bf16 brings.
+name, speed, of_bf16 = {
+    "a100": ("Fake A100", 1, 1.75), "h100": ("Fake H100", 2, 1.9), "t4": ("Fake T4", 0.2, 0.9),
+}.get(os.environ.get("GPU"), ("Fake CPU @ 1 GHz", 1, 1))
+too_large = name == "Fake T4" and batch == 64 and model != "resnet50"
+
+if (model, batch, compiled) == ("vgg16", 64, True) or too_large:
     with open(asked["out"], "w") as out:
         json.dump({"schema": 1, "failure": {"kind": "out_of_memory", "message": HOSTILE}}, out)
     sys.exit(71)
 
-base = {"resnet18": 9000, "mobilenet_v2": 14000, "vgg16": 4000}[model]
+if (name, model, precision, batch) == ("Fake T4", "gpt2_small", "bf16", 32):
+    sys.exit("bf16 has no kernel for attention here")
+
+base = {
+    "resnet18": 9000, "mobilenet_v2": 14000, "vgg16": 4000,
+    "resnet50": 5000, "bert_base": 3000, "gpt2_small": 2500, "vit_b16": 4000,
+}[model]
 noise = zlib.crc32(f"{asked}".encode()) / 2**32 - 0.5 if repeat else 0
-rate = base * batch / (batch + 12) * (1.7 if precision == "amp" else 1) * (1.2 if compiled else 1) * math.exp(0.02 * noise)
+gain = {"amp": 1.7, "bf16": of_bf16}.get(precision, 1) * (1.2 if compiled else 1)
+rate = base * speed * batch / (batch + 12) * gain * math.exp(0.02 * noise)
 iterations = max(1, round(0.02 * rate / batch))
 elapsed = iterations * batch / rate
 time.sleep(elapsed)
@@ -34,6 +50,6 @@ with open(asked["out"], "w") as out:
         "synchronized": (model, batch, precision, repeat) != ("resnet18", 16, "amp", 2),
         "effective": {"device": "cpu", "precision": precision, "batch": batch, "compile": compiled, "threads": 1,
                       "input_size": 224, "classes": 1000},
-        "details": {"device_name": "Fake CPU @ 1 GHz"},
+        "details": {"device_name": name},
         "metrics": {"loss": {"value": 6.9 - 0.01 * repeat}},
     }, out)

@@ -16,33 +16,57 @@ pub(super) fn sentences(known: Known<'_, '_>) -> Vec<String> {
     if models.is_empty() {
         return vec!["There is none: no config has a throughput.".to_owned()];
     }
-    let clauses: Vec<String> = models.iter().take(SHOWN).filter_map(|model| clause(model, known)).collect();
+    let best: Vec<Best> = models.iter().take(SHOWN).filter_map(|model| Best::of(model, known)).collect();
     let more = match models.len().saturating_sub(SHOWN) {
         0 => String::new(),
         more => format!("; {more} more in the table"),
     };
-    let mut found = vec![format!("Fastest (median, 95 % interval): {}{more}.", clauses.join("; "))];
+    let is_one = best.iter().all(|it| it.settings == best[0].settings);
+    let head = if is_one { best[0].settings.as_str() } else { "" };
+    let clause = |it: &Best| if is_one { it.clause("") } else { it.clause(&it.settings) };
+    let clauses: Vec<String> = best.iter().map(clause).collect();
+    let mut found = vec![format!("Fastest (median, 95 % interval){head}: {}{more}.", clauses.join("; "))];
     found.extend(limits(known));
     found
 }
 
-/// The fastest row of `model` in any env: `resnet18 10.03 images/s (9.86 to 10.16) at batch 16, fp32, on cpu,
-/// kernel-bound`.
-fn clause(model: &str, known: Known<'_, '_>) -> Option<String> {
-    let rows = known.results().filter(|(row, _)| row.config.model == *model);
-    let (row, class) =
-        rows.reduce(|best, other| if other.0.median() > best.0.median() { other } else { best })?;
-    let statistics = row.statistics.as_ref().ok()?;
-    let Throughput { median, interval, .. } = Throughput::of(statistics);
-    let scatter = if interval == TOO_FEW { format!("n = {}", statistics.n) } else { interval };
-    let settings =
-        format!("{}{}{}{}", row.config.precision, row.distinction, place(row, known), limit(class));
-    Some(format!("{model} {median} {}/s ({scatter}) at batch {}, {settings}", row.unit(), row.config.batch))
+/// The fastest row of a network in any env.
+struct Best {
+    /// `resnet18 10.03 images/s (9.86 to 10.16) at batch 16`
+    rate: String,
+    /// `, fp32 compile=true, on cpu`
+    settings: String,
+    /// `, kernel-bound`
+    limit: String,
+}
+
+impl Best {
+    fn of(model: &str, known: Known<'_, '_>) -> Option<Best> {
+        let rows = known.results().filter(|(row, _)| row.config.model == *model);
+        let (row, class) =
+            rows.reduce(|best, other| if other.0.median() > best.0.median() { other } else { best })?;
+        let statistics = row.statistics.as_ref().ok()?;
+        let Throughput { median, interval, .. } = Throughput::of(statistics);
+        let scatter = if interval == TOO_FEW { format!("n = {}", statistics.n) } else { interval };
+        Some(Best {
+            rate: format!("{model} {median} {}/s ({scatter}) at batch {}", row.unit(), row.config.batch),
+            settings: format!(", {}{}{}", row.config.precision, row.distinction, place(row, known)),
+            limit: limit(class),
+        })
+    }
+
+    fn clause(&self, settings: &str) -> String {
+        format!("{}{settings}{}", self.rate, self.limit)
+    }
 }
 
 /// `, kernel-bound`; nothing if no evidence shows what limits it.
 fn limit(class: &Class) -> String {
-    if class.bound() == Bound::Unknown { String::new() } else { format!(", {}", class.bound()) }
+    match class.bound() {
+        Bound::Unknown => String::new(),
+        Bound::Mixed => ", limits mixed".to_owned(),
+        bound => format!(", {bound}"),
+    }
 }
 
 /// ` (2 of 2), on h100 of node-2`: of a config with several rows, which one it is. The env is named if there are

@@ -24,7 +24,7 @@ const GAP: f64 = 8.0;
 pub(in crate::report) const MOST: usize = 60;
 
 /// The most room for the names of configs.
-const NAMES: f64 = 165.0;
+const NAMES: f64 = 235.0;
 
 /// The axis shows at least this share to both sides of 1, so that noise does not fill the plot.
 const LEAST_SHARE: f64 = 0.03;

@@ -1,8 +1,10 @@
 //! The figures of a report, one file each.
 
 mod axes;
+mod fastest;
 mod iterations;
 mod kernels;
+mod limits;
 mod operators;
 mod order;
 mod roofline;
@@ -16,11 +18,15 @@ mod tradeoff;
 use super::figure::Figure;
 
 pub(super) use axes::AXES;
+pub(super) use fastest::FASTEST;
+pub(super) use limits::LIMITS;
 pub(super) use time::TIME;
 
 /// Every figure, in the order of the pages. This table decides what is drawn and written, the sections of both pages,
 /// which files of an earlier report are removed, and what the manual says.
 pub const FIGURES: &[Figure] = &[
+    FASTEST,
+    LIMITS,
     TIME,
     AXES,
     throughput::THROUGHPUT,

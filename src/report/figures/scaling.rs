@@ -44,7 +44,7 @@ const MOST: usize = 7;
 const PLOTS: usize = 5;
 
 /// The most room for names beside a plot.
-const NAMES: f64 = 200.0;
+const NAMES: f64 = 260.0;
 
 /// The efficiencies that have a line.
 const EFFICIENCIES: [f64; 4] = [1.0, 0.5, 0.25, 0.125];

@@ -38,7 +38,7 @@ const ROWS: usize = 60;
 const STEP: f64 = 17.0;
 
 /// The most room for the names of rows.
-const NAMES: f64 = 205.0;
+const NAMES: f64 = 260.0;
 
 /// A row with those of its runs that have a throughput.
 type Member<'r> = (usize, Vec<&'r Placed>);

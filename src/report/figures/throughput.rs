@@ -9,7 +9,7 @@ use crate::analysis::table::{Keys, run_sections, runs_table};
 use crate::analysis::{Analysis, Run};
 use crate::job::Precision;
 use crate::report::figure::{Drawing, Figure, further};
-use crate::report::frame::{self, Area, MARGIN, SMALL, Sheet, WIDTH};
+use crate::report::frame::{self, Area, MARGIN, SMALL, Sheet};
 use crate::report::hover::{self, row_anchor, run_anchor};
 use crate::report::inks::{GREY, colour};
 use crate::report::labels::{height_for, spread};
@@ -43,7 +43,7 @@ const LEAST_HEIGHT: f64 = 150.0;
 const PLOTS: usize = 6;
 
 /// The most room for the names of lines beside a plot.
-const NAMES: f64 = 205.0;
+const NAMES: f64 = 255.0;
 
 /// How far beyond the fastest run a bar widens the throughput axis, as a factor.
 const ROOM: f64 = 1.3;
@@ -92,7 +92,7 @@ fn of_several(number: usize, of: usize) -> String {
 }
 
 /// The throughput of each run of `row` that has one, and the run.
-fn rates<'r, 'a>(row: &'r Row<'a>) -> impl Iterator<Item = (f64, &'r Run<'a>)> + 'r {
+pub(super) fn rates<'r, 'a>(row: &'r Row<'a>) -> impl Iterator<Item = (f64, &'r Run<'a>)> + 'r {
     row.runs.iter().filter_map(|run| Some((run.samples_per_s()?, run)))
 }
 
@@ -107,21 +107,11 @@ fn missing<'l, 'r: 'l, 'a: 'r>(lines: impl Iterator<Item = &'l Line<'r, 'a>>) ->
     let text = |line: &Line<'_, '_>| {
         let without = line.rows.iter().filter(|(_, row)| row.statistics.is_err());
         let batches: Vec<String> =
-            without.map(|(_, row)| format!("{}: {}", row.config.batch, brief(row))).collect();
+            without.map(|(_, row)| format!("{}: {}", row.config.batch, row.counts.why_none())).collect();
         let name = line.full_name();
         (!batches.is_empty()).then(|| format!("No result for {name} at batch {}", batches.join(", ")))
     };
     lines.filter_map(text).collect()
-}
-
-/// Why `row` has no result, in two words.
-fn brief(row: &Row<'_>) -> String {
-    let counts = &row.counts;
-    match (counts.succeeded, counts.failed) {
-        (0, 0) => "not run".to_owned(),
-        (0, failed) => format!("{failed} failed"),
-        _ => "left out".to_owned(),
-    }
 }
 
 /// A linear axis that starts at 0, or a logarithmic one if slow runs would otherwise lie on the axis.
@@ -136,14 +126,14 @@ fn rate_scale(area: &Area, rows: &[&Row<'_>]) -> Scale {
     area.upwards(Kind::Linear, 0.0, (highest * 1.02 / step).ceil() * step)
 }
 
-fn plot(sheet: &mut Sheet, name: &str, lines: &[Line<'_, '_>]) {
+pub(super) fn plot(sheet: &mut Sheet, name: &str, lines: &[Line<'_, '_>]) {
     let rows: Vec<&Row<'_>> = lines.iter().flat_map(|line| &line.rows).map(|(_, row)| *row).collect();
     if !name.is_empty() {
         sheet.heading(name);
     }
     let anywhere = Area { left: 0.0, top: 0.0, right: 1.0, bottom: 1.0 };
     let names = lines.iter().map(|line| text_width(&line.name, SMALL)).fold(0.0, f64::max).min(NAMES);
-    let right = WIDTH - MARGIN - names - 32.0;
+    let right = sheet.width - MARGIN - names - 32.0;
     let left = frame::left_of(&rate_scale(&anywhere, &rows));
     let area = sheet.plot(left, right, height_for(lines.len(), LEAST_HEIGHT));
     let y = rate_scale(&area, &rows);
@@ -223,7 +213,7 @@ fn names_beside(svg: &mut Svg, lines: &[Line<'_, '_>], area: &Area, y: &Scale) {
         lines.iter().zip(spread(&wanted, area.top + 6.0, area.bottom - 4.0)).enumerate()
     {
         sample(svg, (area.right + 15.0, at), dashes(line.precision), look(index));
-        let room = WIDTH - MARGIN - area.right - 28.0;
+        let room = svg.width() - MARGIN - area.right - 28.0;
         let text = cut_within(&line.name, SMALL, room);
         ink_text(svg, (area.right + 28.0, at + 4.0), SMALL, Anchor::Start, &text);
     }
@@ -239,7 +229,7 @@ fn bar_text(rows: &[&Row<'_>]) -> String {
     }
 }
 
-fn notes(sheet: &mut Sheet, rows: &[&Row<'_>]) {
+pub(super) fn notes(sheet: &mut Sheet, rows: &[&Row<'_>]) {
     let left_out = if rows.iter().any(|row| row.left_out() > 0) { ", hollow if left out" } else { "" };
     let text = format!("Marker: median. {} Small disc: a run{left_out}.", bar_text(rows));
     sheet.paragraph(GREY, &text);

@@ -32,14 +32,14 @@ At the right stands what limits the row.",
 const ROWS: usize = 48;
 
 /// The height of a row, and of its bar.
-const STEP: f64 = 18.0;
-const BAR: f64 = 13.0;
+pub(super) const STEP: f64 = 18.0;
+pub(super) const BAR: f64 = 13.0;
 
 /// The most room for the names of rows.
-const NAMES: f64 = 170.0;
+const NAMES: f64 = 250.0;
 
 /// A row with its place in the analysis and its breakdown.
-type Member<'r> = (usize, &'r Row<'r>, &'r Breakdown<'r>);
+pub(super) type Member<'r> = (usize, &'r Row<'r>, &'r Breakdown<'r>);
 
 fn draw(analysis: &Analysis<'_>) -> Vec<Drawing> {
     let mut envs: Vec<&str> = analysis.rows.iter().map(|row| row.config.env.as_str()).collect();
@@ -86,17 +86,22 @@ fn of_members(title: &str, members: &[Member<'_>], analysis: &Analysis<'_>) -> S
         bar(&mut sheet.svg, &area, middle, row, breakdown);
         sheet.svg.text((right + 8.0, middle + 4.0), SMALL, Anchor::Start, INK, &bound(*index));
     }
+    hollow_note(&mut sheet, members);
+    sheet.finish()
+}
+
+/// Says what a hollow bar is, if there is one.
+pub(super) fn hollow_note(sheet: &mut Sheet, members: &[Member<'_>]) {
     if members.iter().any(|(_, _, breakdown)| !breakdown.is_representative()) {
         sheet.paragraph(
             GREY,
             "Where the profiler changed the time of an iteration by half or more, the bar is hollow.",
         );
     }
-    sheet.finish()
 }
 
 /// What the colours stand for: the parts that any of `members` has.
-fn legend(sheet: &mut Sheet, members: &[Member<'_>]) {
+pub(super) fn legend(sheet: &mut Sheet, members: &[Member<'_>]) {
     let is_there = |part: &Part| members.iter().any(|(_, _, it)| it.share(*part) >= LEAST_SHOWN);
     let parts: Vec<Part> = Part::ALL.into_iter().filter(is_there).collect();
     let entries: Vec<(Look<'_>, &str)> = parts
@@ -115,7 +120,7 @@ const LEAST_SHOWN: f64 = 0.001;
 /// A number stands on a part from this width on.
 const NUMBERED: f64 = 24.0;
 
-fn bar(svg: &mut Svg, area: &Area, middle: f64, row: &Row<'_>, breakdown: &Breakdown<'_>) {
+pub(super) fn bar(svg: &mut Svg, area: &Area, middle: f64, row: &Row<'_>, breakdown: &Breakdown<'_>) {
     let x = area.across(Kind::Linear, 0.0, 1.0);
     let mut start = 0.0;
     for (part, share) in &breakdown.parts {

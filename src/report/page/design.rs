@@ -1,7 +1,8 @@
 //! What the matrix asks for: the jobs of each env.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap};
 
+use indexmap::IndexMap;
 use serde::Serialize;
 
 use super::facts::{Fact, fact};
@@ -22,9 +23,9 @@ pub(super) struct DesignRow {
     jobs: usize,
 }
 
-/// One line per env.
+/// One line per env, in the order of the rows.
 pub(super) fn design(analysis: &Analysis<'_>) -> Vec<DesignRow> {
-    let mut by_env: BTreeMap<&str, Vec<&Key>> = BTreeMap::new();
+    let mut by_env: IndexMap<&str, Vec<&Key>> = IndexMap::new();
     for key in timing_keys(analysis) {
         by_env.entry(key.env.as_str()).or_default().push(key);
     }

@@ -43,8 +43,8 @@ struct Cell {
     anchor: String,
     /// The median throughput; empty if there is none.
     median: String,
-    /// The interval, or how many runs there are, or `no result`, or `no run here` if only other lines of the same
-    /// settings have this batch.
+    /// The interval, or how many runs there are, or why there is no result, or `no run here` if only other lines of the
+    /// same settings have this batch.
     scatter: String,
     /// Whether the row or one of its runs has a mark.
     is_marked: bool,
@@ -100,7 +100,7 @@ fn limit(row: &Row<'_>, class: &Class) -> Option<String> {
 
 fn cell(row: &Row<'_>) -> Cell {
     let (median, scatter) = match &row.statistics {
-        Err(_) => (String::new(), "no result".to_owned()),
+        Err(_) => (String::new(), row.counts.why_none().to_owned()),
         Ok(statistics) => {
             let Throughput { median, interval, .. } = Throughput::of(statistics);
             let scatter = if interval == TOO_FEW { format!("n = {}", statistics.n) } else { interval };

@@ -4,7 +4,9 @@ mod audit;
 mod ceilings;
 mod complexity;
 mod design;
+mod digest;
 mod facts;
+mod fastest;
 mod glance;
 mod links;
 mod markup;
@@ -23,7 +25,9 @@ use self::audit::{Audit, exclusion_audit};
 use self::ceilings::{CeilingRow, ceilings};
 use self::complexity::{ComplexityRow, complexity};
 use self::design::{DesignRow, design, settings};
+use self::digest::{Digest, digest};
 use self::facts::{Fact, Section, envs, fact, hosts, overview, provenance};
+use self::fastest::{FastestRow, fastest};
 use self::glance::{Glance, glances};
 use self::operators::{TimeView, times};
 use self::price::{PriceRow, prices};
@@ -33,11 +37,11 @@ use self::results::{
     results,
 };
 use super::figure::{Drawing, Drawn, Figure};
-use super::figures::{AXES, TIME};
+use super::figures::{AXES, FASTEST, LIMITS, TIME};
 use super::selection;
 use super::svg::within_page;
 use crate::analysis::axes::Effect;
-use crate::analysis::brief::BriefLine;
+use crate::analysis::brief::{BriefLine, Question};
 use crate::analysis::findings::FindingKind;
 use crate::analysis::group::unit;
 use crate::analysis::table::CSV_FILES;
@@ -61,8 +65,18 @@ pub struct PageError {
 pub(super) struct Page {
     matrix: String,
     description: Option<String>,
+    /// The answer in one sentence.
+    answer: String,
+    /// How sure it is, what was left out and what is missing: a sentence each, with the section that has the rest.
+    sure: Vec<Fact>,
     /// The five lines that sum it up: what each tells, and its sentences.
     brief: Vec<Fact>,
+    /// The fastest config of each network and env, and the figures of these.
+    fastest: Vec<FastestRow>,
+    fastest_figure: Option<FigureSection>,
+    limits_figure: Option<FigureSection>,
+    /// What each section comes to, in a line.
+    digest: Digest,
     /// The throughputs by batch.
     glances: Vec<Glance>,
     overview: Vec<Fact>,
@@ -192,11 +206,23 @@ pub(super) fn page(
         let place = sections.iter().position(|section| section.heading == figure.heading)?;
         Some(sections.remove(place))
     };
-    let [axes_figure, time_figure] = [&AXES, &TIME].map(&mut take);
+    let [fastest_figure, limits_figure, axes_figure, time_figure] =
+        [&FASTEST, &LIMITS, &AXES, &TIME].map(&mut take);
+    let observations = findings(analysis, |kind| !kind.is_limitation());
+    let limitations = findings(analysis, FindingKind::is_limitation);
     Page {
         matrix: study.matrix.name.to_string(),
         description: study.description.clone(),
+        answer: first_sentence(analysis, Question::Answer),
+        sure: SURE
+            .iter()
+            .map(|(question, section)| fact(section, first_sentence(analysis, *question)))
+            .collect(),
         brief: analysis.brief.iter().map(brief_line).collect(),
+        fastest: fastest(analysis),
+        fastest_figure,
+        limits_figure,
+        digest: digest(study, analysis, [observations.len(), limitations.len()]),
         glances: glances(analysis),
         overview: overview(study, analysis, &records),
         design: design(analysis),
@@ -218,8 +244,8 @@ pub(super) fn page(
         not_run: not_run(analysis),
         altered: analysis.runs.iter().filter_map(|run| altered(run, links)).collect(),
         findings: findings(analysis, |_| true),
-        observations: findings(analysis, |kind| !kind.is_limitation()),
-        limitations: findings(analysis, FindingKind::is_limitation),
+        observations,
+        limitations,
         figures: sections,
         ceilings: ceilings(analysis),
         metrics: metrics(analysis),
@@ -230,6 +256,18 @@ pub(super) fn page(
         commands: commands.iter().map(|command| clean_text(command).into_owned()).collect(),
         csv_files: CSV_FILES.iter().map(|file| fact(file.name, file.line)).collect(),
     }
+}
+
+/// What the first screen says beside the answer, each with the section that has the rest.
+const SURE: [(Question, &str); 3] = [
+    (Question::Certainty, "measurement"),
+    (Question::LeftOut, "measurement"),
+    (Question::Missing, "limitations"),
+];
+
+fn first_sentence(analysis: &Analysis<'_>, question: Question) -> String {
+    let line = analysis.brief.iter().find(|line| line.question == question);
+    line.and_then(|line| line.sentences.first()).cloned().unwrap_or_default()
 }
 
 fn brief_line(line: &BriefLine) -> Fact {

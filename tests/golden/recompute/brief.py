@@ -67,7 +67,8 @@ def distinction(row):
 
 
 def best(row, rows):
-    """The fastest row of a network, as the answer says it, of all `rows` with a throughput."""
+    """The fastest row of a network, as the answer says it, of all `rows` with a throughput: how fast it is, its settings,
+    and what limits it."""
     scatter = interval_text(row) if row.interval else f"n = {len(row.rates)}"
     rate = f"{known_to(row.median, row.interval)} {row.unit}/s ({scatter})"
     part = " ({} of {})".format(*row.part) if row.part[1] > 1 else ""
@@ -76,9 +77,9 @@ def best(row, rows):
     places += [row.host] if len(hosts) > 1 or part else []
     where = f", on {' of '.join(places)}" if places else ""
     bound = class_of(row).bound
-    limit = "" if bound == "unknown" else f", {bound}"
-    config = f"at batch {row.key['batch']}, {row.key['precision']}{distinction(row)}"
-    return f"{row.key['model']} {rate} {config}{part}{where}{limit}"
+    limit = {"unknown": "", "mixed": ", limits mixed"}.get(bound, f", {bound}")
+    settings = f", {row.key['precision']}{distinction(row)}{part}{where}"
+    return f"{row.key['model']} {rate} at batch {row.key['batch']}", settings, limit
 
 
 def interval_text(row):
@@ -93,7 +94,10 @@ def answer(study):
         return
     its = [max((row for row in rows if row.key["model"] == model), key=lambda row: row.median) for model in models[:3]]
     more = f"; {len(models) - 3} more in the table" if len(models) > 3 else ""
-    yield f"Fastest (median, 95 % interval): {'; '.join(best(row, rows) for row in its)}{more}."
+    told = [best(row, rows) for row in its]
+    common = told[0][1] if len({settings for _, settings, _ in told}) == 1 else ""
+    clauses = [f"{rate}{'' if common else settings}{limit}" for rate, settings, limit in told]
+    yield f"Fastest (median, 95 % interval){common}: {'; '.join(clauses)}{more}."
     found = {}
     for row in rows:
         bound = class_of(row).bound
@@ -235,11 +239,54 @@ def glances(study):
 def glance_cell(glance, batch):
     row = glance.cells.get(batch)
     if row is None:
-        return "no run here" if any(batch in line.cells for line in glance.family) else "not planned"
+        return "no run here" if any(batch in line.cells for line in glance.family) else ""
     if not row.rates:
-        return "no result"
+        return why_none(row)
     scatter = interval_text(row) if row.interval else f"n = {len(row.rates)}"
     return f"{known_to(row.median, row.interval)}{'*' if row.run_marks else ''} ({scatter})"
+
+
+def why_none(row):
+    """Why a row has no throughput, in a word or two."""
+    if any(job.succeeded for job in row.members):
+        return "left out"
+    failed = [job.outcome["kind"] for job in row.members if job.record]
+    return "not run" if not failed else "OOM" if set(failed) == {"out_of_memory"} else "failed"
+
+
+def fastest(rows):
+    """The fastest of these rows of each network and env, or the first one if none has a throughput."""
+    found = {}
+    for row in rows:
+        place = row.key["env"], row.key["model"]
+        best = found.setdefault(place, row)
+        if row.rates and (not best.rates or row.median > best.median):
+            found[place] = row
+    return list(found.values())
+
+
+def fastest_cell(name, row):
+    """A cell of the table of these."""
+    line = next(line for line in glances(row.study) if row in line.cells.values())
+    settings = f"{row.key['precision']} {line.settings.strip()}{line.apart}".strip()
+    bound = class_of(row).bound if row.rates else ""
+    scatter = interval_text(row) if row.interval else f"n = {len(row.rates)}"
+    return {
+        "network": lambda: row.key["model"], "env": lambda: row.key["env"], "settings": lambda: settings,
+        "batch": lambda: str(row.key["batch"]),
+        "rate": lambda: f"{known_to(row.median, row.interval)}{'*' if row.run_marks else ''}" if row.rates else "",
+        "95 % interval": lambda: scatter if row.rates else why_none(row),
+        "% of peak": lambda: share_of_peak(row, 2) or "",
+        "limited by": lambda: bound,
+    }["rate" if name.endswith("/s") else name]()
+
+
+def share_of_peak(row, digits):
+    """The share of the peak in percent, if it is known."""
+    if row.attained is None or not row.ceiling:
+        return None
+    low, high = (significant(100 * end, digits) for end in maths.shares_of(row.attained, row.ceiling))
+    return high if low == high else f"{low} to {high}"
 
 
 def of_glance(name, glance):
@@ -267,7 +314,7 @@ def design(study):
         return {"env": env, "device": listed("device"), "models": listed("model"), "precisions": listed("precision"),
                 "batches": ", ".join(str(batch) for batch in sorted({job.key["batch"] for job in jobs})),
                 "configs": str(len(sizes)), "repeats": repeats, "jobs": str(len(jobs))}
-    return [line(env) for env in sorted({row.key["env"] for row in study.rows})]
+    return [line(env) for env in distinct(row.key["env"] for row in study.rows)]
 
 
 def shared_settings(study):

@@ -7,6 +7,7 @@ from statistics import median
 from . import axes, operators, profiles, tables
 from .axes import blocks, started
 from .bounds import rooflines
+from .brief import fastest, glances
 from .study import circumstances
 from .tables import listed, row_energy, summary, usd
 
@@ -193,6 +194,15 @@ def of_part(name, line):
     return PARTS[name](line) if name in PARTS else summary(name, line.row)
 
 
+def of_the_fastest(study, best, drawn):
+    """The runs of the lines of the fastest rows: the first seven networks of each env."""
+    lines = [line for line in glances(study) if any(row in best for row in line.cells.values())
+             and any(row.rates or any(run.rate is not None for run in row.runs) for row in line.cells.values())]
+    of_env = lambda env: [line for line in lines if line.key["env"] == env][:7]
+    rows = [row for env in {line.key["env"] for line in lines} for line in of_env(env) for row in line.cells.values()]
+    return [run for run in drawn if run.row in rows]
+
+
 def known(study):
     """Each figure by the beginning of its files, whether it must be there, its lines, and how to compute a cell."""
     runs = placed(study)
@@ -206,7 +216,10 @@ def known(study):
     drawn = [line for line in runs if any(run.rate is not None for run in line.row.runs)]
     profiled = [row for row in study.rows if row.breakdown]
     drawn_operators = [line for line in operators.lines(study) if operators.is_drawn(line[0])]
+    best, fast = fastest(study.rows), fastest(profiled)[:12]
     return [
+        ("fastest_", True, of_the_fastest(study, best, drawn), of_run, [*OF_ROW, "repeat"]),
+        ("limits_", True, fast, summary, OF_ROW),
         ("throughput_", True, drawn, of_run, [*OF_ROW, "repeat"]),
         ("roofline_", True, points, tables.roofline_points, [*OF_ROW, "bytes_source"]),
         ("rooflines_", False, points, tables.roofline_points, [*OF_ROW, "bytes_source"]),

@@ -4,7 +4,7 @@ from statistics import mean, stdev
 
 from . import maths, tables
 from .bounds import class_of
-from .brief import design, distinction, glances, of_glance
+from .brief import design, distinction, fastest, fastest_cell, glances, of_glance
 from .findings import excluded, run_label
 from .marks import LEAVES_OUT, disqualified
 from .peaks import kind_of_ceiling
@@ -333,6 +333,7 @@ def known_tables(study):
         ({"config", "kernel"}, top, by_name(KERNELS)),
         ({"config", "USD / run"}, priced if has_price else [], by_name(PRICES, short)),
         ({"config", "metric"}, metric_lines(study), by_name(METRICS)),
+        ({"network", "limited by"}, fastest(study.rows), fastest_cell),
         ({"network"}, network_lines(study), by_name(COMPLEXITY)),
         ({"job", "outcome"}, failed, by_name(FAILURES)),
         ({"run", "why"}, out, by_name(LEFT_OUT, lambda name: "rate" if name.endswith("/s") else name)),
