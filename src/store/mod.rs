@@ -76,7 +76,7 @@ pub use record::RecordError;
 pub use save::save_record;
 pub use submissions::{Fetching, QueueLock, SubmissionError, SubmissionFiles, Submissions};
 pub use survivors::{Survivor, Survivors};
-pub use telemetry::load_telemetry;
+pub use telemetry::{last_samples, load_telemetry};
 #[cfg(test)]
 pub(crate) use tests::attempt as example_attempt;
 pub use verify::{Breach, OpenSecret, Verified};

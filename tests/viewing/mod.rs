@@ -8,6 +8,7 @@ mod drift;
 mod history;
 mod host;
 mod import;
+mod screen;
 mod words;
 
 use serde_json::Value;

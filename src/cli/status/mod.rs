@@ -1,98 +1,39 @@
 //! `orchestrate status`: the progress of a plan and its results so far.
 //!
-//! [`overview`] computes the content, [`render`] the text; both are pure.
+//! [`overview`] computes the content, [`render`] the text; both are pure. [`look`] reads the store, and
+//! [`screen`] is `--watch` on a terminal.
 
+mod args;
 mod fold;
+mod look;
 mod overview;
 mod render;
+mod screen;
 
-use std::collections::BTreeMap;
 use std::path::Path;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use super::drift::{FileDrift, file_drift, renamed_hints};
+use super::drift::{file_drift, renamed_hints};
 use super::exit::leave;
 use super::find::{find_plan, is_file, while_reading};
 use super::global::store_flag;
 use super::misread::misread_hints;
-use super::output::{Layout, hint, is_reader_gone, print, print_bytes, print_json};
-use super::queue::{QueueView, look, queue_view};
-use super::select::{SelectArgs, Selection};
+use super::output::{Layout, hint, is_reader_gone, print, print_json};
 use super::stale::{Here, stale_hint};
 use super::words::failure_hint;
 use super::{Exit, Failure, Global};
 use crate::files::JobDir;
-use crate::job::{Job, JobId, State};
-use crate::plan::{Decided, Inventory, Plan, Whereabouts, quote};
-use crate::store::{Glimpse, Store, StoreError};
+use crate::job::State;
+use crate::plan::quote;
+use crate::store::Store;
 
+pub(super) use args::StatusArgs;
+use look::{Look, Seen, Sighting};
 use overview::Overview;
 pub(super) use overview::state_of;
-use render::Extent;
 
 /// The interval of `--watch`.
 const WATCH_PERIOD: Duration = Duration::from_secs(2);
-
-/// After this time, `--watch` reads the store even if nobody announced a change. An older version announces nothing,
-/// and nor does somebody who edits or deletes a file.
-const LOOK_ANYWAY: Duration = Duration::from_secs(300);
-
-/// The least time between two questions to Slurm.
-const QUEUE_PERIOD: Duration = Duration::from_secs(5);
-
-/// The share of the time that `--watch` reads the store at most, as one of so many: a worker needs the processors.
-const LOOK_SHARE: u32 = 50;
-
-/// The last reading of `--watch`.
-struct Seen {
-    /// From before it.
-    glimpse: Glimpse,
-    /// The jobs that were running.
-    running: Vec<Job>,
-    /// Whether something is with Slurm, where changes show nowhere else.
-    is_queued: bool,
-    began: Instant,
-    took: Duration,
-}
-
-impl Seen {
-    /// Whether the store has to be read again.
-    fn is_over(&self, store: &Store) -> bool {
-        let Seen { glimpse, running, is_queued, began, took } = self;
-        let since = began.elapsed();
-        let has_changed = || glimpse.is_young() || store.glimpse() != *glimpse;
-        // If everybody is killed, nobody is left to announce it.
-        let has_ended = || running.iter().any(|job| !store.load_job(job).is_running(job));
-        let queue_can_differ = *is_queued && since >= QUEUE_PERIOD;
-        since >= LOOK_ANYWAY
-            || queue_can_differ
-            || (since >= *took * LOOK_SHARE && (has_changed() || has_ended()))
-    }
-}
-
-/// Clears the screen but not the scrollback, and moves to the first line.
-const CLEAR: &[u8] = b"\x1b[2J\x1b[H";
-
-/// The arguments of `orchestrate status`.
-#[derive(Debug, clap::Args)]
-pub(super) struct StatusArgs {
-    /// Name or file of a matrix [default: the last one that was run].
-    plan: Option<String>,
-    #[command(flatten)]
-    select: SelectArgs,
-    /// Include runs in the statistics that their marks leave out, such as contended ones.
-    #[arg(long)]
-    include_marked: bool,
-    /// Keep what is printed up to date, until nothing is left to run or until Ctrl-C.
-    #[arg(long)]
-    watch: bool,
-    /// Show every config and every failed job, however many there are.
-    #[arg(long)]
-    all: bool,
-    /// Print JSON instead of tables; with `--watch`, one document per line.
-    #[arg(long)]
-    json: bool,
-}
 
 /// Prints the progress of the plan. Runs no job and changes no result.
 pub(super) fn run(args: StatusArgs, global: &Global) -> Result<Exit, Failure> {
@@ -125,61 +66,10 @@ pub(super) fn run(args: StatusArgs, global: &Global) -> Result<Exit, Failure> {
     exit
 }
 
-/// The inputs of an overview.
-struct Look<'a> {
-    args: &'a StatusArgs,
-    global: &'a Global,
-    store: Store,
-    plan: Plan,
-    /// Whether a saved plan is the same, so that its name names it.
-    is_saved: bool,
-    drift: Option<FileDrift>,
-    selection: Selection,
-    here: Here,
-    /// The first reading of the store, unless it is read when it is needed.
-    read: Option<Result<Inventory, StoreError>>,
-    /// What Slurm said last, and when it was asked.
-    asked: Option<(Instant, BTreeMap<JobId, Whereabouts>)>,
-}
-
 impl Look<'_> {
-    fn overview(&mut self) -> Result<Overview, Failure> {
-        self.look().map(|(overview, _)| overview)
-    }
-
-    /// What there is now, and the jobs that are running.
-    fn look(&mut self) -> Result<(Overview, Vec<Job>), Failure> {
-        let read = self.read.take().unwrap_or_else(|| self.store.load_inventory());
-        let inventory = read.map_err(Failure::store)?;
-        let mut decided = self.here.decide(&self.plan, &inventory);
-        decided.retain(|decided| self.selection.contains(decided.job.key()) && decided.is_listed());
-        let mut overview = Overview::of(&self.plan, &inventory, &decided, self.args.include_marked);
-        overview.drift = self.drift.clone();
-        overview.queue = self.queue(&decided)?;
-        let running = decided.into_iter().map(|decided| decided.job).filter(|job| inventory.is_running(job));
-        let running = running.collect();
-        if !self.args.watch {
-            leave(inventory);
-        }
-        Ok((overview, running))
-    }
-
-    /// Where the jobs of `decided` are with Slurm that have no result yet.
-    #[expect(clippy::disallowed_methods, reason = "Slurm is not asked too often")]
-    fn queue(&mut self, decided: &[Decided]) -> Result<Vec<QueueView>, Failure> {
-        if self.plan.envs.values().all(|env| env.executor.is_local()) {
-            return Ok(Vec::new());
-        }
-        if self.asked.as_ref().is_none_or(|(at, _)| at.elapsed() >= QUEUE_PERIOD) {
-            self.asked = Some((Instant::now(), look(&self.store, &self.plan)?));
-        }
-        let places = self.asked.as_ref().map(|(_, places)| places);
-        let open = decided.iter().filter(|decided| decided.decision.runs());
-        Ok(queue_view(open.filter_map(|decided| places?.get(&decided.job.id()))))
-    }
-
     fn once(&mut self) -> Result<Exit, Failure> {
-        let overview = self.overview()?;
+        let Sighting { overview, inventory, .. } = self.look()?;
+        leave(inventory);
         if self.args.json {
             print_json(&overview)?;
             return Ok(Exit::Done);
@@ -191,22 +81,26 @@ impl Look<'_> {
         Ok(Exit::Done)
     }
 
-    #[expect(clippy::disallowed_methods, reason = "who watches does so in time")]
     fn watch(&mut self) -> Result<Exit, Failure> {
+        let is_screen = Layout::of_stdout() != Layout::Plain && !self.args.json;
+        let shown = if is_screen { screen::watch(self) } else { None };
+        shown.unwrap_or_else(|| self.print_changes())
+    }
+
+    /// Prints all of it again after each change.
+    fn print_changes(&mut self) -> Result<Exit, Failure> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         runtime.block_on(async {
             let mut shown = String::new();
             let mut seen = None;
             loop {
                 if seen.as_ref().is_none_or(|seen: &Seen| seen.is_over(&self.store)) {
-                    let (began, glimpse) = (Instant::now(), self.store.glimpse());
-                    let (overview, running) = self.look()?;
-                    self.show_if_changed(&overview, &mut shown)?;
+                    let (now, Sighting { overview, .. }) = self.see()?;
+                    self.print_if_changed(&overview, &mut shown)?;
                     if overview.is_settled() {
                         return Ok(Exit::Done);
                     }
-                    let is_queued = !overview.queue.is_empty();
-                    seen = Some(Seen { glimpse, running, is_queued, began, took: began.elapsed() });
+                    seen = Some(now);
                 }
                 if is_reader_gone() {
                     return Ok(Exit::Done);
@@ -220,28 +114,17 @@ impl Look<'_> {
         })
     }
 
-    fn show_if_changed(&self, overview: &Overview, shown: &mut String) -> Result<(), Failure> {
+    fn print_if_changed(&self, overview: &Overview, shown: &mut String) -> Result<(), Failure> {
         let text = if self.args.json {
             format!("{}\n", serde_json::to_string(overview)?)
         } else {
             self.text(overview)
         };
-        if text == *shown {
-            return Ok(());
+        if text != *shown {
+            print(&text)?;
+            *shown = text;
         }
-        if Layout::of_stdout() != Layout::Plain && !self.args.json {
-            print_bytes(CLEAR)?;
-        }
-        print(&text)?;
-        *shown = text;
         Ok(())
-    }
-
-    fn text(&self, overview: &Overview) -> String {
-        let layout = Layout::of_stdout();
-        // A pipe has no height.
-        let is_all = self.args.all || layout == Layout::Plain;
-        render::text(overview, if is_all { Extent::All } else { Extent::Short }, layout)
     }
 
     /// The next commands to type.

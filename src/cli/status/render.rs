@@ -24,6 +24,16 @@ pub(super) enum Extent {
     All,
 }
 
+impl Extent {
+    /// The other one.
+    pub(super) fn other(self) -> Extent {
+        match self {
+            Extent::Short => Extent::All,
+            Extent::All => Extent::Short,
+        }
+    }
+}
+
 /// The table, then the problems.
 pub(super) fn text(overview: &Overview, extent: Extent, layout: Layout) -> String {
     let is_folded = extent == Extent::Short && overview.configs.len() > MOST_CONFIGS;
