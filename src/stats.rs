@@ -5,6 +5,7 @@
 //! Every function takes finite numbers. If there are not enough of them, it returns [`TooFew`], never a 0 and never an
 //! interval without width.
 
+mod alike;
 mod blocks;
 mod centre;
 mod chance;
@@ -27,6 +28,7 @@ mod variation;
 
 use std::fmt;
 
+pub use alike::p_alike;
 pub use blocks::{Cell, NoEffects, block_effects};
 pub use centre::{
     coefficient_of_variation, geometric_mean, mad, mean, median, medians_of_parts, quantile,

@@ -9,6 +9,7 @@
 use std::collections::HashSet;
 
 use super::compare::{Settings, Verdict};
+use super::disagreement::{Disagreement, Group, disagreement};
 use super::group::{Row, params_text};
 use super::versus::{Side, Told, Versus, ratio_texts, versus_by_name};
 use crate::job::{Key, parameter};
@@ -19,6 +20,9 @@ use crate::threads;
 /// The axes that every matrix has.
 const ENV: &str = "env";
 const PRECISION: &str = "precision";
+
+/// How many values are named of what tells configs apart.
+const GROUPS: usize = 6;
 
 /// A value of an axis against the reference of that axis.
 #[derive(Clone, Debug)]
@@ -33,6 +37,8 @@ pub struct Effect {
     pub place: usize,
     /// The comparison, config by config.
     pub versus: Versus,
+    /// What tells the configs apart, if they do not have one ratio.
+    pub disagreement: Option<Disagreement>,
     /// Why no config can be on both sides, as a sentence: only one of two envs has an axis.
     apart: Option<String>,
 }
@@ -74,11 +80,23 @@ impl Effect {
         texts.filter(|text| !of_axis(text)).collect()
     }
 
-    /// `compile true against false: 1.31 × [1.27, 1.35] the throughput over 8 configs, from 1.05 to 1.62`.
+    /// `compile true against false: 1.31 × [1.27, 1.35] the throughput over 8 configs, from 1.05 to 1.62`. If the
+    /// configs disagree, what tells them apart, with the ratio of each of its values.
     pub fn text(&self) -> String {
         let Effect { axis, reference, value, .. } = self;
         let what = format!("`{axis}` {value} against {reference}");
         let configs = count_text(self.told().count(), "config");
+        if let (Some(disagreement), Some([least, most])) = (&self.disagreement, self.range()) {
+            return match &disagreement.by {
+                Some((name, groups)) => format!(
+                    "{what} depends on `{name}`: {}; {configs}, from {least:.3} to {most:.3}.",
+                    groups_text(groups)
+                ),
+                None => {
+                    format!("{what}: its {configs} disagree, from {least:.3} to {most:.3} × the throughput.")
+                }
+            };
+        }
         match (self.ratio(), self.range()) {
             (Some((ratio, interval)), Some([least, most])) => {
                 let [ratio, low, high] = ratio_texts(ratio, interval);
@@ -105,6 +123,23 @@ impl Effect {
     }
 }
 
+/// `1.75 × [1.74, 1.76] for a100, 0.90 × [0.89, 0.91] for t4`
+fn groups_text(groups: &[Group]) -> String {
+    let text = |group: &Group| {
+        let ratio = match group.interval {
+            Some(interval) => {
+                let [ratio, low, high] = ratio_texts(group.ratio, interval);
+                format!("{ratio} × [{low}, {high}]")
+            }
+            None => format!("{:.3} ×", group.ratio),
+        };
+        format!("{ratio} for {}", group.value)
+    };
+    let more = groups.len().saturating_sub(GROUPS);
+    let more = if more > 0 { format!(", and {more} more") } else { String::new() };
+    format!("{}{more}", groups.iter().take(GROUPS).map(text).collect::<Vec<_>>().join(", "))
+}
+
 /// What every axis of `rows` brings: those of `parameters`, envs and precisions. `rows` are in the order of the tables.
 pub fn effects(rows: &[Row<'_>], parameters: &[String]) -> Vec<Effect> {
     let names = [ENV, PRECISION].into_iter().chain(parameters.iter().map(String::as_str));
@@ -125,8 +160,9 @@ fn effects_of(axis: &str, rows: &[Row<'_>]) -> Vec<Effect> {
     });
     let compared = values.into_iter().zip(found).filter_map(|(value, found)| Some((value, found?)));
     let effect = |(place, (value, (versus, apart)))| {
+        let disagreement = disagreement(axis, &versus);
         let (axis, reference) = (axis.to_owned(), reference.clone());
-        Effect { axis, reference, value, place: place + 1, versus, apart }
+        Effect { axis, reference, value, place: place + 1, versus, disagreement, apart }
     };
     compared.enumerate().map(effect).collect()
 }
@@ -259,8 +295,38 @@ mod tests {
                 && (effect.range().unwrap()[1] - 1.3).abs() < 1e-9
         );
         let text = effect.text();
-        assert!(text.starts_with("`compile` true against false: 1.19"), "{text}");
-        assert!(text.ends_with("the throughput over 2 configs, from 1.100 to 1.300."), "{text}");
+        assert_eq!(
+            text,
+            "`compile` true against false: its 2 configs disagree, from 1.100 to 1.300 × the throughput.",
+            "a mean of what disagrees says nothing"
+        );
+        let text = texts(&self::study(&[(4, 1.20), (16, 1.21)]).build()).concat();
+        assert!(text.starts_with("`compile` true against false: 1.20"), "{text}");
+        assert!(text.ends_with("the throughput over 2 configs, from 1.200 to 1.210."), "{text}");
+    }
+
+    /// A mean of 1.75 on one device and 0.90 on another is the ratio of neither.
+    #[test]
+    fn where_configs_disagree_what_tells_them_apart_is_said() {
+        let mut study = StudyBuilder::new();
+        for (env, ratio) in [("a100", 1.75), ("t4", 0.9)] {
+            for (batch, (repeat, noise)) in [4, 8, 16]
+                .into_iter()
+                .flat_map(|batch| (1..).zip([1.0, 1.001, 0.999]).map(move |it| (batch, it)))
+            {
+                study = study.run_with(compiled(env, batch, repeat, false), 100.0 * noise, |_| {}).run_with(
+                    compiled(env, batch, repeat, true),
+                    100.0 * ratio * noise,
+                    |_| {},
+                );
+            }
+        }
+        let text = texts(&study.build()).into_iter().find(|text| text.starts_with("`compile`")).unwrap();
+        assert!(text.starts_with("`compile` true against false depends on `env`: 1.75"), "{text}");
+        assert!(
+            text.contains(" for a100, 0.9") && text.contains(" for t4; 6 configs, from 0.900 to 1.750."),
+            "{text}"
+        );
     }
 
     #[test]
@@ -409,6 +475,6 @@ mod tests {
         let analysis = analyse(&study);
         let axes: Vec<&str> = analysis.axes.iter().map(|effect| effect.axis.as_str()).collect();
         assert_eq!(axes, ["env", "compile"]);
-        assert!(analysis.axes[0].text().contains("over 2 configs"), "{}", analysis.axes[0].text());
+        assert!(analysis.axes[0].text().contains("its 2 configs disagree"), "{}", analysis.axes[0].text());
     }
 }

@@ -66,6 +66,7 @@ pub mod complexity;
 pub mod conduct;
 pub mod cost;
 pub mod counted;
+pub mod disagreement;
 pub mod energy;
 mod experiment;
 pub mod facts;

@@ -103,6 +103,12 @@ fn matrices_and_stores_are_sides() {
 fn a_side_that_means_nothing_or_too_much_is_refused() {
     let project = project("2.5", "2.75");
     compare(&project, &["2.5", "1.2"]).code(4).says("`1.2` is no env and no value of matrix `m`");
+    fs::write(project.path("n.yaml"), matrix("n", "2.5", "2.75").replace("cpu: {", "a100: {")).unwrap();
+    project.orchestrate(&["run", "n.yaml"]).code(0);
+    let of_m = ["a100", "2.75", "--matrix", "m"];
+    compare(&project, &of_m).code(4).says("hint: `--matrix n` has it");
+    let compare =
+        |project: &Project, words: &[&str]| compare(project, &[words, &["--matrix", "m"][..]].concat());
     compare(&project, &["cpu", "cpu"]).code(2).says("both sides have the same runs");
     compare(&project, &["speed=2.5", "speed=3"]).code(4).says("hint: `speed` is `2.5` or `2.75`");
     compare(&project, &["sped=2.5", "2.75"]).code(2).says("no field `sped`");

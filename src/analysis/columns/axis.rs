@@ -50,6 +50,17 @@ fn ratios<'a>() -> Vec<Of<'a>> {
         Of::maybe("ratio_high", "The upper end of it.", NO_MEAN, move |it| Some(interval(it)?.high)),
         Of::maybe("least_ratio", "The least ratio of a config.", NO_RATIO, |it| Some(it.range()?[0])),
         Of::maybe("greatest_ratio", "The greatest ratio of a config.", NO_RATIO, |it| Some(it.range()?[1])),
+        Of::known(
+            "configs_disagree",
+            "Whether the configs do not have one ratio, so that `ratio` is none of them.",
+            |it| it.disagreement.is_some(),
+        ),
+        Of::maybe(
+            "depends_on",
+            "What tells configs apart that disagree: `env`, `model`, `precision`, `batch`, or a parameter.",
+            "they agree, or nothing explains it",
+            |it| Some(it.disagreement.as_ref()?.by.as_ref()?.0.clone()),
+        ),
     ]
 }
 

@@ -1,7 +1,7 @@
 //! The geometric mean of the ratios of all configs.
 
 use super::pairing::{differences, is_paired};
-use super::{Rate, Sides};
+use super::{Comparison, Rate, Sides};
 use crate::stats::{Estimate, TooFew, mean_over_blocks};
 
 /// The log of the geometric mean, for these configs and no others: its error is that of the measurement. Paired if all
@@ -20,6 +20,16 @@ pub(super) fn geometric_mean(table: &[&Sides]) -> Result<Estimate, TooFew> {
         mean_over_blocks(&rows)
     };
     Ok(side(|sides| &sides.to)?.less(side(|sides| &sides.from)?))
+}
+
+impl Comparison {
+    /// The log of the geometric mean of the ratios of the `configs` at these places, each of which has one.
+    ///
+    /// # Errors
+    /// They share too few blocks.
+    pub fn mean_of(&self, configs: &[usize]) -> Result<Estimate, TooFew> {
+        geometric_mean(&configs.iter().map(|place| &self.table[*place]).collect::<Vec<_>>())
+    }
 }
 
 /// What is taken to be independent of the rest.

@@ -29,7 +29,7 @@ mod tests;
 pub use gate::{Gate, gate};
 pub use table::compare;
 
-use crate::stats::{Estimate, Interval, TooFew, Variance};
+use crate::stats::{Estimate, Interval, TooFew, Variance, p_alike};
 
 /// The throughput of a run that counts.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -135,6 +135,24 @@ pub struct Comparison {
     pub prior: Option<Variance>,
     /// The log of the geometric mean of the ratios of all configs that have one.
     pub geometric_mean: Result<Estimate, TooFew>,
+    /// The sides of each config.
+    table: Vec<Sides>,
+}
+
+/// The probability that configs of one ratio are said to disagree.
+const DISAGREE: f64 = 0.01;
+
+impl Comparison {
+    /// Whether the configs do not have one ratio: theirs differ by more than the margin in both directions, and by more
+    /// than their errors.
+    pub fn disagrees(&self) -> bool {
+        let estimates: Vec<Estimate> =
+            self.configs.iter().filter_map(|config| Some(config.as_ref().ok()?.log_ratio)).collect();
+        let most = estimates.iter().map(|it| it.value).fold(f64::NEG_INFINITY, f64::max);
+        let least = estimates.iter().map(|it| it.value).fold(f64::INFINITY, f64::min);
+        let is_wide = most - least > 2.0 * distance(self.settings.margin);
+        is_wide && p_alike(&estimates).is_none_or(|p| p <= DISAGREE)
+    }
 }
 
 impl Compared {

@@ -65,6 +65,8 @@ enum Event {
     MeanUncovered,
     /// The gate at a limit of 5 % fails the table.
     Fails,
+    /// The configs are said to disagree.
+    Disagrees,
 }
 
 /// A line of the table.
@@ -86,6 +88,7 @@ fn scenarios() -> Vec<Scenario> {
     let unlike = World { within: Within::Between(0.003, 0.03), ..USUAL };
     let margin = World { loss: |_| 0.02, ..USUAL };
     let mixed = World { loss: |config| if config % 2 == 0 { 0.02 } else { 0.0 }, repeats: 10, ..USUAL };
+    let apart = World { loss: |config| if config % 2 == 0 { 0.1 } else { 0.0 }, repeats: 3, ..USUAL };
     let one_sided = World { one_sided: 0.01, ..USUAL };
     let unpaired = World { paired: false, block: 0.0, within: Within::Alike(0.02), configs: 1, ..USUAL };
     let nights = World { paired: false, ..USUAL };
@@ -114,6 +117,10 @@ fn scenarios() -> Vec<Scenario> {
         line("all 60 configs at the margin, n = 5: any is called same", margin, FalseSame, AtMost(0.05)),
         line("one config at the margin, n = 5: called same", World { configs: 1, ..margin }, FalseSame, AtMost(0.05)),
         line("half of 60 configs at the margin, n = 10: any false verdict", mixed, Any, Promise::None),
+        line("60 configs of one ratio, n = 5: said to disagree", USUAL, Disagrees, AtMost(0.01)),
+        line("the same, n = 3, scatter of 10 %", World { repeats: 3, within: Within::Alike(0.1), ..USUAL }, Disagrees, AtMost(0.01)),
+        line("the same, 5 configs, unpaired", World { repeats: 3, within: Within::Alike(0.1), configs: 5, ..nights }, Disagrees, AtMost(0.01)),
+        line("half of 60 configs 10 % slower, n = 3: said to disagree", apart, Disagrees, AtLeast(0.95)),
         line("A/A, n = 5: share of configs called same", USUAL, ShareSame, Promise::None),
         line("A/A, n = 10: share of configs called same", World { repeats: 10, ..USUAL }, ShareSame, AtLeast(0.9)),
         line("A/A, n = 5: intervals of ratios that do not cover", USUAL, Uncovered, AtMost(0.055)),
@@ -186,6 +193,7 @@ impl Event {
                 f64::from(u8::from(!holds(interval, 0.0)))
             }
             Event::Fails => f64::from(u8::from(matches!(gate(comparison, 0.05), Gate::Slower(_)))),
+            Event::Disagrees => f64::from(u8::from(comparison.disagrees())),
         }
     }
 }

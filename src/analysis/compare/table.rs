@@ -44,7 +44,7 @@ pub fn compare(table: &[Sides], settings: Settings) -> Comparison {
     let configs: Vec<Result<Compared, TooFew>> = configs.collect();
     let counted: Vec<&Sides> =
         table.iter().zip(&configs).filter(|(_, config)| config.is_ok()).map(|(sides, _)| sides).collect();
-    Comparison { settings, geometric_mean: geometric_mean(&counted), configs, prior }
+    Comparison { settings, geometric_mean: geometric_mean(&counted), configs, prior, table: table.to_vec() }
 }
 
 /// Gives each paired config the variance that the table makes likely, and returns what they have in common.

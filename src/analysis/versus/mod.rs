@@ -35,6 +35,7 @@ use std::collections::HashSet;
 use super::blocks::blocks;
 use super::compare::{Comparison, Rate, Settings, Sides, compare};
 use super::group::{Row, unit};
+use crate::job::Key;
 use crate::protocol::SampleUnit;
 use crate::record::Record;
 use terms::Terms;
@@ -61,6 +62,8 @@ pub struct Versus {
     pub unit: SampleUnit,
     /// The comparison of the first lines.
     pub comparison: Comparison,
+    /// What each of these is on the first side.
+    pub keys: Vec<Key>,
 }
 
 /// Two sides that must not be compared.
@@ -125,6 +128,7 @@ fn compared(
         names: [from.name.clone(), to.name.clone()],
         differences: differences::differences(&terms, &pairs),
         lines,
+        keys: rows.iter().map(|[from, _]| from.config.clone()).collect(),
         unit: unit(rows.into_iter().flatten()),
         comparison,
     })

@@ -10,7 +10,7 @@ use crate::cli::select::{own_parameters, parse_condition};
 use crate::cli::{Exit, Failure, Global};
 use crate::job::Key;
 use crate::matrix::{Operator, Selector, SelectorField};
-use crate::plan::Plan;
+use crate::plan::{Plan, quote};
 use crate::store::Store;
 use crate::text::{nearest, one_of};
 
@@ -134,7 +134,7 @@ impl Spec {
         let meanings = meanings(word, &plan);
         match &meanings[..] {
             [only] => self.conditions.push(only.clone()),
-            [] => return Err(unknown(word, &plan, &saved)),
+            [] => return Err(unknown(word, &plan, &saved, &self.place.store)),
             several => {
                 let message = format!("`{word}` can mean {}", one_of(several.iter().map(String::as_str)));
                 return Err(Failure::new(Exit::Usage, message).hint("type the one that you mean"));
@@ -248,7 +248,7 @@ fn fields(plan: &Plan) -> Vec<(String, BTreeSet<String>)> {
     names.map(|name| (name.to_owned(), values(name))).filter(|(_, values)| values.len() > 1).collect()
 }
 
-fn unknown(word: &str, plan: &Plan, saved: &[String]) -> Failure {
+fn unknown(word: &str, plan: &Plan, saved: &[String], store: &Store) -> Failure {
     let envs: BTreeSet<String> = plan.keys().map(|key| key.env.to_string()).collect();
     let values: BTreeSet<String> = fields(plan).into_iter().flat_map(|(_, values)| values).collect();
     let known = envs.iter().chain(&values).chain(saved).map(String::as_str);
@@ -257,9 +257,13 @@ fn unknown(word: &str, plan: &Plan, saved: &[String]) -> Failure {
         "`{word}` is no env and no value of matrix `{}`, no saved plan and no store",
         plan.matrix.name
     );
-    let hint = match near[..] {
-        [] => format!("name {EXAMPLE}"),
-        [..] => format!("did you mean {}?", one_of(near)),
+    let has_it = |name: &&String| {
+        store.load_plan(name).is_ok_and(|plan| plan.keys().any(|key| key.env.as_str() == word))
+    };
+    let hint = match (saved.iter().find(has_it), &near[..]) {
+        (Some(name), _) => format!("`--matrix {}` has it", quote(name)),
+        (None, []) => format!("name {EXAMPLE}"),
+        (None, [..]) => format!("did you mean {}?", one_of(near)),
     };
     Failure::new(Exit::NothingSelected, message).hint(hint)
 }

@@ -13,7 +13,7 @@ use crate::analysis::tally::Tally;
 use crate::analysis::versus::ratio_texts;
 use crate::analysis::{Analysis, Study};
 use crate::record::Record;
-use crate::text::{count_text, duration_in_units};
+use crate::text::{count_text, duration_in_units, significant};
 
 /// How many effects are named.
 const EFFECTS: usize = 3;
@@ -67,9 +67,18 @@ fn limits_text(analysis: &Analysis<'_>) -> String {
 /// `compile=true: 1.31 × [1.27, 1.35]; 2 more`
 fn axes(analysis: &Analysis<'_>) -> String {
     let text = |effect: &Effect| {
-        let ratio = effect.ratio().map(|(ratio, interval)| ratio_texts(ratio, interval));
-        let ratio = ratio.map(|[ratio, low, high]| format!("{ratio} × [{low}, {high}]"));
-        format!("{}={}: {}", effect.axis, effect.value, ratio.as_deref().unwrap_or("unknown"))
+        let ratio = match (&effect.disagreement, effect.range(), effect.ratio()) {
+            (Some(disagreement), Some([least, most]), _) => {
+                let by = disagreement.by.as_ref().map(|(name, _)| format!(" by {name}")).unwrap_or_default();
+                format!("{} to {} ×{by}", significant(least, 3), significant(most, 3))
+            }
+            (_, _, Some((ratio, interval))) => {
+                let [ratio, low, high] = ratio_texts(ratio, interval);
+                format!("{ratio} × [{low}, {high}]")
+            }
+            _ => "unknown".to_owned(),
+        };
+        format!("{}={}: {ratio}", effect.axis, effect.value)
     };
     let mut parts: Vec<String> = analysis.axes.iter().take(EFFECTS).map(text).collect();
     if analysis.axes.len() > EFFECTS {

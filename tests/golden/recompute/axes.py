@@ -206,22 +206,60 @@ class Effect:
             pair.own = maths.Estimate(pair.own.value, sqrt(variance / pair.n), freedom)
 
     def ratio(self):
+        return self.mean_of(self.told)
+
+    def mean_of(self, pairs):
         """The geometric mean of the ratios with its interval; of one config, its own."""
-        if not self.told:
+        if not pairs:
             return None
-        if len(self.told) == 1:
-            only = self.told[0].told
+        if len(pairs) == 1:
+            only = pairs[0].told
             return only["ratio"], only["low"], only["high"]
-        if all(pair.paired for pair in self.told):
-            found = over_blocks([list(pair.differences(self.blocks).items()) for pair in self.told])
+        if all(pair.paired for pair in pairs):
+            found = over_blocks([list(pair.differences(self.blocks).items()) for pair in pairs])
         else:
             sides = [over_blocks([[(self.blocks[run], log(run.rate)) for run in pair.rows[side].counting]
-                                  for pair in self.told]) for side in (0, 1)]
+                                  for pair in pairs]) for side in (0, 1)]
             found = sides[1].less(sides[0]) if all(sides) else None
         if not found:
             return None
         low, high = found.interval()
         return exp(found.value), exp(low), exp(high)
+
+    def disagree(self):
+        """Whether the ratios differ by more than the margin both ways, and by more than their errors."""
+        logs = [pair.own.value for pair in self.told]
+        if len(logs) < 2 or max(logs) - min(logs) <= 2 * MARGIN:
+            return False
+        p = maths.p_alike([pair.own for pair in self.told])
+        return p is None or p <= 0.01
+
+    def explanation(self):
+        """What tells configs apart that disagree, with the pairs of each of its values."""
+        if not self.disagree():
+            return None
+        names = ["env", "model", "precision", "batch"]
+        for pair in self.told:
+            names += [name for name in sorted(pair.rows[0].key["params"]) if name not in names]
+        spread = lambda pairs: sum((pair.own.value - mean(it.own.value for it in pairs)) ** 2 for pair in pairs)
+        best = None
+        for name in names:
+            groups = {}
+            for pair in self.told:
+                groups.setdefault(self._value(name, pair.rows[0].key), []).append(pair)
+            left = sum(map(spread, groups.values()))
+            if name == self.axis or not 2 <= len(groups) < len(self.told) or left > 0.25 * spread(self.told):
+                continue
+            left /= len(self.told) - len(groups)
+            if best is None or left < best[0]:
+                best = left, name, groups
+        return best and best[1:]
+
+    @staticmethod
+    def _value(name, key):
+        if name in ("env", "model", "precision", "batch"):
+            return str(key[name])
+        return word(key["params"][name]) if name in key["params"] else "-"
 
     def verdicts(self, verdict):
         return sum(pair.told["verdict"] == verdict for pair in self.told)
@@ -273,6 +311,16 @@ class Effect:
     def text(self):
         """The sentence of the report."""
         what = f"`{self.axis}` {self.value} against {self.reference}"
+        if self.disagree():
+            ratios = [pair.told["ratio"] for pair in self.told]
+            configs, ends = counted(len(ratios), "config"), f"from {min(ratios):.3f} to {max(ratios):.3f}"
+            found = self.explanation()
+            if not found:
+                return f"{what}: its {configs} disagree, {ends} × the throughput."
+            name, groups = found
+            told = [f"{self._ratio_text(pairs)} for {it}" for it, pairs in groups.items()]
+            more = f", and {len(told) - 6} more" if len(told) > 6 else ""
+            return f"{what} depends on `{name}`: {', '.join(told[:6])}{more}; {configs}, {ends}."
         if self.ratio():
             ratio, low, high = ratio_texts(*self.ratio())
             ratios = [pair.told["ratio"] for pair in self.told]
@@ -282,6 +330,14 @@ class Effect:
         why = (reasons.pop() if not self.told and len(reasons) == 1 else
                "no config has enough runs of both" if not self.told else "its configs share too few blocks")
         return f"{what}: nothing can be told, {why}."
+
+
+    def _ratio_text(self, pairs):
+        found = self.mean_of(pairs)
+        if not found:
+            return f"{exp(mean(pair.own.value for pair in pairs)):.3f} ×"
+        ratio, low, high = ratio_texts(*found)
+        return f"{ratio} × [{low}, {high}]"
 
 
 def over_blocks(rows):
@@ -309,6 +365,8 @@ EFFECTS = {
     "ratio_high": lambda it: it.ratio() and it.ratio()[2],
     "least_ratio": lambda it: min((pair.told["ratio"] for pair in it.told), default=None),
     "greatest_ratio": lambda it: max((pair.told["ratio"] for pair in it.told), default=None),
+    "configs_disagree": lambda it: it.disagree(),
+    "depends_on": lambda it: (it.explanation() or [None])[0],
     "configs_faster": lambda it: it.verdicts("faster"),
     "configs_slower": lambda it: it.verdicts("slower"),
     "configs_same": lambda it: it.verdicts("same"),

@@ -128,6 +128,22 @@ class Estimate:
         return max(above, below)
 
 
+def p_alike(estimates):
+    """A bound of the p-value of one value for all: each against the mean of the others; `None` if one has no error."""
+    k = len(estimates)
+    if k < 2 or any(it.error <= 0 for it in estimates):
+        return None
+    least = 1.0
+    for own in estimates:
+        others = [it for it in estimates if it is not own]
+        variance = sum(it.error**2 for it in others)
+        freedom = variance**2 / sum(it.error**4 / it.freedom for it in others) if any(
+            it.freedom < inf for it in others) else inf
+        found = own.less(Estimate(sum(it.value for it in others) / (k - 1), sqrt(variance) / (k - 1), freedom))
+        least = min(least, Estimate(found.value, found.error, min(found.freedom, own.freedom)).p_equal())
+    return min(1.0, k * least)
+
+
 def geometric_interval(values):
     """Student's interval of the geometric mean, on the logs."""
     if len(values) < NEEDS:

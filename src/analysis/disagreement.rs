@@ -1,0 +1,108 @@
+//! Whether the configs of an effect agree about its ratio and, if they do not, what tells them apart.
+
+use indexmap::IndexMap;
+
+use super::compare::{Compared, Comparison};
+use super::versus::Versus;
+use crate::job::Key;
+use crate::stats::Interval;
+
+/// The share of the spread of the ratios that something has to explain.
+const EXPLAINS: f64 = 0.75;
+
+/// Configs that do not have one ratio.
+#[derive(Clone, Debug)]
+pub struct Disagreement {
+    /// The name of what tells them apart, and the ratio of each of its values, in the order of the rows. `None` if
+    /// nothing does.
+    pub by: Option<(String, Vec<Group>)>,
+}
+
+/// The configs with one value of what tells them apart.
+#[derive(Clone, Debug)]
+pub struct Group {
+    /// The value.
+    pub value: String,
+    /// How many configs there are.
+    pub configs: usize,
+    /// The geometric mean of their ratios.
+    pub ratio: f64,
+    /// Its interval; `None` if they share too few blocks.
+    pub interval: Option<Interval>,
+}
+
+/// A config that has a ratio: its place in the comparison, and what it is.
+type Member<'v> = (usize, &'v Compared, &'v Key);
+
+/// What tells the configs of `versus` apart, two values of `axis`, if they [disagree](Comparison::disagrees).
+pub(super) fn disagreement(axis: &str, versus: &Versus) -> Option<Disagreement> {
+    let comparison = &versus.comparison;
+    let configs = comparison.configs.iter().zip(&versus.keys).enumerate();
+    let members: Vec<Member<'_>> =
+        configs.filter_map(|(place, (config, key))| Some((place, config.as_ref().ok()?, key))).collect();
+    comparison.disagrees().then(|| Disagreement { by: explanation(axis, &members, comparison) })
+}
+
+/// What explains most of the spread of the ratios of `members`, if it explains enough.
+fn explanation(axis: &str, members: &[Member<'_>], comparison: &Comparison) -> Option<(String, Vec<Group>)> {
+    let total = spread(members.iter().collect());
+    let candidates = names(members).into_iter().filter(|name| name != axis).filter_map(|name| {
+        let groups = grouped(&name, members);
+        let is_one = (2..members.len()).contains(&groups.len());
+        let left: f64 = groups.values().cloned().map(spread).sum();
+        let freedom = members.len().saturating_sub(groups.len());
+        (is_one && left <= (1.0 - EXPLAINS) * total).then_some((left / freedom as f64, name))
+    });
+    let (_, name) = candidates.reduce(|best, other| if other.0 < best.0 { other } else { best })?;
+    let groups =
+        grouped(&name, members).into_iter().map(|(value, its)| group(value, &its, comparison)).collect();
+    Some((name, groups))
+}
+
+fn group(value: String, members: &[&Member<'_>], comparison: &Comparison) -> Group {
+    let logs: Vec<f64> = members.iter().map(|(_, config, _)| config.log_ratio.value).collect();
+    let places: Vec<usize> = members.iter().map(|(place, ..)| *place).collect();
+    let interval = match members {
+        [(_, only, _)] => Some(only.interval),
+        _ => comparison.mean_of(&places).ok().map(|mean| mean.interval(comparison.settings.confidence).exp()),
+    };
+    let ratio = (logs.iter().sum::<f64>() / logs.len() as f64).exp();
+    Group { value, configs: members.len(), ratio, interval }
+}
+
+/// What can tell `members` apart: env, network, precision, batch, and the parameters.
+fn names(members: &[Member<'_>]) -> Vec<String> {
+    let parameters = members.iter().flat_map(|(_, _, key)| key.params.keys().map(ToString::to_string));
+    let mut names: Vec<String> = ["env", "model", "precision", "batch"].map(str::to_owned).into();
+    for name in parameters {
+        if !names.contains(&name) {
+            names.push(name);
+        }
+    }
+    names
+}
+
+fn value(name: &str, key: &Key) -> String {
+    match name {
+        "env" => key.env.to_string(),
+        "model" => key.model.to_string(),
+        "precision" => key.precision.to_string(),
+        "batch" => key.batch.to_string(),
+        parameter => key.param(parameter).map_or_else(|| "-".to_owned(), |value| value.to_string()),
+    }
+}
+
+fn grouped<'m, 'v>(name: &str, members: &'m [Member<'v>]) -> IndexMap<String, Vec<&'m Member<'v>>> {
+    let mut groups: IndexMap<String, Vec<&Member<'_>>> = IndexMap::new();
+    for member in members {
+        groups.entry(value(name, member.2)).or_default().push(member);
+    }
+    groups
+}
+
+/// The sum of the squares of their distances from their mean.
+fn spread(members: Vec<&Member<'_>>) -> f64 {
+    let logs: Vec<f64> = members.iter().map(|(_, config, _)| config.log_ratio.value).collect();
+    let mean = logs.iter().sum::<f64>() / logs.len() as f64;
+    logs.iter().map(|log| (log - mean).powi(2)).sum()
+}
