@@ -21,7 +21,7 @@ use crate::threads;
 const ENV: &str = "env";
 const PRECISION: &str = "precision";
 
-/// How many values are named of what tells configs apart.
+/// How many values of an explanation are named.
 const GROUPS: usize = 6;
 
 /// A value of an axis against the reference of that axis.
@@ -37,7 +37,7 @@ pub struct Effect {
     pub place: usize,
     /// The comparison, config by config.
     pub versus: Versus,
-    /// What tells the configs apart, if they do not have one ratio.
+    /// What explains the differences of its configs, if they do not have one ratio.
     pub disagreement: Option<Disagreement>,
     /// Why no config can be on both sides, as a sentence: only one of two envs has an axis.
     apart: Option<String>,
@@ -81,7 +81,7 @@ impl Effect {
     }
 
     /// `compile true against false: 1.31 × [1.27, 1.35] the throughput over 8 configs, from 1.05 to 1.62`. If the
-    /// configs disagree, what tells them apart, with the ratio of each of its values.
+    /// configs disagree, what explains it, with the ratio of each of its values.
     pub fn text(&self) -> String {
         let Effect { axis, reference, value, .. } = self;
         let what = format!("`{axis}` {value} against {reference}");

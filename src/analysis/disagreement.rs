@@ -1,4 +1,4 @@
-//! Whether the configs of an effect agree about its ratio and, if they do not, what tells them apart.
+//! Whether the configs of an effect agree about its ratio and, if they do not, what explains it.
 
 use indexmap::IndexMap;
 
@@ -13,12 +13,12 @@ const EXPLAINS: f64 = 0.75;
 /// Configs that do not have one ratio.
 #[derive(Clone, Debug)]
 pub struct Disagreement {
-    /// The name of what tells them apart, and the ratio of each of its values, in the order of the rows. `None` if
-    /// nothing does.
+    /// The name of what explains it, and the ratio of each of its values, in the order of the rows. `None` if nothing
+    /// does.
     pub by: Option<(String, Vec<Group>)>,
 }
 
-/// The configs with one value of what tells them apart.
+/// The configs with one value of the explanation.
 #[derive(Clone, Debug)]
 pub struct Group {
     /// The value.
@@ -34,7 +34,8 @@ pub struct Group {
 /// A config that has a ratio: its place in the comparison, and what it is.
 type Member<'v> = (usize, &'v Compared, &'v Key);
 
-/// What tells the configs of `versus` apart, two values of `axis`, if they [disagree](Comparison::disagrees).
+/// What explains the differences of the configs of `versus`, two values of `axis`, if they
+/// [disagree](Comparison::disagrees).
 pub(super) fn disagreement(axis: &str, versus: &Versus) -> Option<Disagreement> {
     let comparison = &versus.comparison;
     let configs = comparison.configs.iter().zip(&versus.keys).enumerate();
@@ -70,7 +71,7 @@ fn group(value: String, members: &[&Member<'_>], comparison: &Comparison) -> Gro
     Group { value, configs: members.len(), ratio, interval }
 }
 
-/// What can tell `members` apart: env, network, precision, batch, and the parameters.
+/// What can explain the differences of `members`: env, network, precision, batch, and the parameters.
 fn names(members: &[Member<'_>]) -> Vec<String> {
     let parameters = members.iter().flat_map(|(_, _, key)| key.params.keys().map(ToString::to_string));
     let mut names: Vec<String> = ["env", "model", "precision", "batch"].map(str::to_owned).into();

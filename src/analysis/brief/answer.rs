@@ -90,12 +90,18 @@ fn host<'r>(row: &'r Row<'_>) -> Option<&'r str> {
 
 /// `What limits them: host-bound in 2 of 7 rows.`; nothing if no row shows what limits it.
 fn limits(known: Known<'_, '_>) -> Option<String> {
-    let all = known.results().count();
+    let limits = limits_text(known.rows, known.classes);
+    (!limits.is_empty()).then(|| format!("What limits them: {limits}."))
+}
+
+/// `host-bound in 2 of 7 rows; mixed in 1 of 7 rows`, of the rows with a throughput. Empty if none shows a limit.
+pub fn limits_text(rows: &[Row<'_>], classes: &[Class]) -> String {
+    let results = || rows.iter().zip(classes).filter(|(row, _)| row.statistics.is_ok());
     let mut by_bound: BTreeMap<String, usize> = BTreeMap::new();
-    for (_, class) in known.results().filter(|(_, class)| class.bound() != Bound::Unknown) {
+    for (_, class) in results().filter(|(_, class)| class.bound() != Bound::Unknown) {
         *by_bound.entry(class.bound().to_string()).or_default() += 1;
     }
+    let all = results().count();
     let clause = |(bound, number): (&String, &usize)| format!("{bound} in {}", some_of(*number, all, "row"));
-    let clauses: Vec<String> = by_bound.iter().map(clause).collect();
-    (!clauses.is_empty()).then(|| format!("What limits them: {}.", clauses.join("; ")))
+    by_bound.iter().map(clause).collect::<Vec<_>>().join("; ")
 }

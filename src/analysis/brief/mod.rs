@@ -12,6 +12,7 @@ mod tests;
 
 use strum::EnumIter;
 
+pub use answer::limits_text;
 pub(super) use known::Known;
 
 /// What a line tells.

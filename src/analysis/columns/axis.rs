@@ -57,7 +57,7 @@ fn ratios<'a>() -> Vec<Of<'a>> {
         ),
         Of::maybe(
             "depends_on",
-            "What tells configs apart that disagree: `env`, `model`, `precision`, `batch`, or a parameter.",
+            "What explains the differences of configs that disagree: `env`, `model`, `precision`, `batch`, or a parameter.",
             "they agree, or nothing explains it",
             |it| Some(it.disagreement.as_ref()?.by.as_ref()?.0.clone()),
         ),

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use serde::Serialize;
 
 use crate::analysis::axes::Effect;
-use crate::analysis::brief::Question;
+use crate::analysis::brief::limits_text;
 use crate::analysis::cost::Cost;
 use crate::analysis::group::Row;
 use crate::analysis::peaks::Range;
@@ -36,7 +36,7 @@ pub(super) struct Digest {
 pub(super) fn digest(study: &Study, analysis: &Analysis<'_>, [found, limits]: [usize; 2]) -> Digest {
     Digest {
         measurement: measurement(analysis),
-        time: limits_text(analysis),
+        time: limits_text(&analysis.rows, &analysis.classes),
         axes: axes(analysis),
         roofline: shares(analysis),
         analysis: if found == 0 { "cost and energy".to_owned() } else { count_text(found, "finding") },
@@ -55,13 +55,6 @@ fn measurement(analysis: &Analysis<'_>) -> String {
     let left_out = (left_out > 0).then(|| format!("{left_out} left out"));
     let parts = [rows].into_iter().chain(left_out).chain(Tally::of(&analysis.runs).undone());
     parts.collect::<Vec<_>>().join("; ")
-}
-
-/// `kernel-bound in 5 of 7 rows`
-fn limits_text(analysis: &Analysis<'_>) -> String {
-    let answer = analysis.brief.iter().find(|line| line.question == Question::Answer);
-    let limits = answer.and_then(|line| line.sentences.get(1)).map(String::as_str).unwrap_or_default();
-    limits.trim_start_matches("What limits them: ").trim_end_matches('.').to_owned()
 }
 
 /// `compile=true: 1.31 × [1.27, 1.35]; 2 more`

@@ -53,6 +53,8 @@ struct View {
     scene: Scene,
     extent: Extent,
     scroll: Scroll,
+    /// All that `status` prints, for a screen of this width. To make it takes long if there are many configs.
+    table: Option<(u16, Extent, String)>,
 }
 
 /// Returns how it ended, and what was seen last.
@@ -70,8 +72,9 @@ fn follow(look: &mut Look<'_>, mut terminal: DefaultTerminal) -> Result<(Exit, O
             }
             view.look_at_running(&look.store);
             terminal.draw(|frame| {
-                let table = view.table(frame.area().width);
-                draw(frame, &view.scene, &table, Utc::now(), &mut view.scroll);
+                view.set_table(frame.area().width);
+                let table = view.table.as_ref().map_or("", |(_, _, text)| text);
+                draw(frame, &view.scene, table, Utc::now(), &mut view.scroll);
             })?;
             tokio::select! {
                 is_left = view.obey_keys() => if is_left? { return Ok((Exit::Done, Some(view.overview))) },
@@ -93,7 +96,7 @@ impl View {
             Standing::NotDone(_) => None,
         });
         let scene = Scene::new(&overview, ended);
-        View { overview, running, scene, extent, scroll }
+        View { overview, running, scene, extent, scroll, table: None }
     }
 
     /// Reads what the directories of running jobs show.
@@ -107,9 +110,12 @@ impl View {
         self.scene.set_running(self.running.iter().map(|job| (job, live(job))), &self.overview.varying);
     }
 
-    /// All that `status` prints.
-    fn table(&self, width: u16) -> String {
-        render::text(&self.overview, self.extent, Layout::Lines(Some(width)))
+    /// Makes the table anew if the screen has another width, or another extent was asked for.
+    fn set_table(&mut self, width: u16) {
+        if self.table.as_ref().is_none_or(|(known, extent, _)| (*known, *extent) != (width, self.extent)) {
+            let text = render::text(&self.overview, self.extent, Layout::Lines(Some(width)));
+            self.table = Some((width, self.extent, text));
+        }
     }
 
     /// Obeys the keys until the screen has to be drawn again. Returns whether the user leaves.
