@@ -104,6 +104,23 @@ pub fn grouped(value: u64) -> String {
     text
 }
 
+/// `text` with `#` in the place of each number: what two messages share that differ in numbers alone.
+pub fn without_numbers(text: &str) -> String {
+    let mut words = String::with_capacity(text.len());
+    let mut letters = text.chars().peekable();
+    while let Some(letter) = letters.next() {
+        let is_point =
+            letter == '.' && words.ends_with('#') && letters.peek().is_some_and(char::is_ascii_digit);
+        if letter.is_ascii_digit() || is_point {
+            words.truncate(words.trim_end_matches('#').len());
+            words.push('#');
+        } else {
+            words.push(letter);
+        }
+    }
+    words
+}
+
 /// A rate with four significant digits, or one decimal from 100 on: `1234.6`, `128.5`, `12.34`, `1.234`, `0.1234`.
 pub fn rate_text(rate: f64) -> String {
     let decimals = match rate.abs() {
@@ -238,6 +255,15 @@ mod tests {
             assert_eq!(size_text(bytes), text);
         }
         assert_eq!(gibibytes(8_000_000_000), "7.45 GiB");
+    }
+
+    #[test]
+    fn messages_that_differ_in_numbers_alone_have_the_same_words() {
+        for (text, words) in
+            [("a 1.50 GiB, 2 of 12.", "a # GiB, # of #."), ("v2.5.1. 7", "v#. #"), ("…", "…")]
+        {
+            assert_eq!(without_numbers(text), words);
+        }
     }
 
     #[test]

@@ -10,6 +10,7 @@ use super::run_links::run_links;
 use super::study::{StudyArgs, notes, results_text, write_files};
 use super::summary::{rest, summary_text};
 use super::{Exit, Failure, Global};
+use crate::analysis::findings::alike;
 use crate::analysis::{Analysis, Study, analyse};
 use crate::report::{RenderError, Templates, render};
 use crate::threads;
@@ -73,7 +74,8 @@ fn summary(study: &Study, analysis: &Analysis<'_>) -> String {
 /// The effects of the axes, all rows, and all findings.
 fn tables_text(study: &Study, analysis: &Analysis<'_>) -> String {
     let effects: String = analysis.axes.iter().map(|effect| format!("{}\n", effect.text())).collect();
-    let findings: String = analysis.findings.iter().map(|finding| format!("- {}\n", finding.text)).collect();
+    let findings = alike(&analysis.findings);
+    let findings: String = findings.iter().map(|group| format!("- {}\n", group.text())).collect();
     format!("{effects}{}\n{findings}", results_text(study, analysis))
 }
 

@@ -8,6 +8,7 @@ use crate::analysis::Analysis;
 use crate::analysis::bound::Class;
 use crate::analysis::brief::{BriefLine, Question};
 use crate::analysis::fastest::settings;
+use crate::analysis::findings::alike;
 use crate::analysis::group::{Row, unit};
 use crate::analysis::printed::Throughput;
 use crate::text::count_text;
@@ -34,7 +35,7 @@ pub(super) fn summary_text(analysis: &Analysis<'_>, layout: Layout) -> String {
 /// What is only printed with `--tables`.
 pub(super) fn rest(analysis: &Analysis<'_>) -> String {
     let rows = count_text(analysis.rows.len(), "row");
-    let findings = count_text(analysis.findings.len(), "finding");
+    let findings = count_text(alike(&analysis.findings).len(), "finding");
     if analysis.findings.is_empty() { rows } else { format!("{rows} and {findings}") }
 }
 

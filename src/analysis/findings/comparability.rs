@@ -82,7 +82,7 @@ fn split(row: &Row<'_>, first: &Row<'_>) -> Option<Finding> {
     let sentence = list_differences(&differences).reworded(|differences| {
         format!("Runs of {label} are not pooled: row {part} of {of} differs from row 1 in {differences}.")
     });
-    Some(finding(FindingKind::NotPooled, sentence.claiming([Claim::several(part)])))
+    Some(finding(FindingKind::NotPooled, sentence.claiming([Claim::several(part)])).about(label))
 }
 
 /// What differs between runs that are pooled all the same.
@@ -105,14 +105,14 @@ fn said(rows: &[Row<'_>]) -> Vec<Finding> {
 /// Profiled jobs that say nothing about any row.
 fn stray_profiles(runs: &[Run<'_>], rows: &[Row<'_>]) -> Vec<Finding> {
     let sentence = |(cell, differences): (&Cell, Vec<String>)| {
+        let label = cell.job.label();
         let sentence = list_differences(&differences).reworded(|differences| {
-            let label = cell.job.label();
             format!(
                 "The profile of {label} is not compared with the timing runs of its config: they differ in \
                  {differences}."
             )
         });
-        finding(FindingKind::StrayProfile, sentence)
+        finding(FindingKind::StrayProfile, sentence).about(label)
     };
     stray(runs, rows).into_iter().map(sentence).collect()
 }
@@ -123,7 +123,7 @@ fn disturbed_profiles(runs: &[Run<'_>]) -> Vec<Finding> {
         let marks = Sentence::joined(run.left_out_by().map(Mark::sentence), "; ");
         let label = run.cell.job.label();
         let sentence = marks.reworded(|marks| format!("The profile of {label} is left out: {marks}."));
-        finding(FindingKind::DisturbedProfile, sentence)
+        finding(FindingKind::DisturbedProfile, sentence).about(label)
     };
     runs.iter()
         .filter(|run| !run.cell.is_timing() && run.left_out_by().next().is_some())
@@ -237,7 +237,7 @@ fn left_out(rows: &[Row<'_>]) -> Vec<Finding> {
         let (runs, label) = (count_text(whole, "run"), row.label());
         let sentence =
             reasons.reworded(|why| format!("{part} of {runs} of {label} left out of the statistics: {why}."));
-        finding(FindingKind::LeftOut, sentence.claiming([Claim::of(part, whole)]))
+        finding(FindingKind::LeftOut, sentence.claiming([Claim::of(part, whole)])).about(label)
     };
     rows.iter().filter(|row| row.left_out() > 0).map(sentence).collect()
 }
@@ -252,7 +252,7 @@ fn included(rows: &[Row<'_>]) -> Vec<Finding> {
         let sentence = reasons.reworded(|why| {
             format!("{part} of {runs} of {label} included despite their marks (--include-marked): {why}.")
         });
-        finding(FindingKind::Included, sentence.claiming([Claim::of(part, whole)]))
+        finding(FindingKind::Included, sentence.claiming([Claim::of(part, whole)])).about(label)
     };
     rows.iter().filter(|row| row.included() > 0).map(sentence).collect()
 }

@@ -1,6 +1,6 @@
 //! A finding, with the wording of lists.
 
-use super::kind::{FindingKind, Topic};
+use super::kind::FindingKind;
 use crate::analysis::claim::{Claim, Sentence};
 
 /// A sentence that rests on computed numbers, with what it claims of them.
@@ -8,6 +8,8 @@ use crate::analysis::claim::{Claim, Sentence};
 pub struct Finding {
     /// Its kind.
     pub kind: FindingKind,
+    /// The row, the job or the network that it is about, as its sentence names it. `None` if it is about several.
+    pub subject: Option<String>,
     /// The sentence.
     pub text: String,
     /// What it claims. Each holds for the numbers as the sentence prints them.
@@ -15,14 +17,14 @@ pub struct Finding {
 }
 
 impl Finding {
-    /// Its topic.
-    pub fn topic(&self) -> Topic {
-        self.kind.topic()
+    /// This finding, about `subject`.
+    pub(super) fn about(self, subject: impl Into<String>) -> Self {
+        Finding { subject: Some(subject.into()), ..self }
     }
 }
 
 pub(super) fn finding(kind: FindingKind, sentence: Sentence) -> Finding {
-    Finding { kind, text: sentence.text, claims: sentence.claims }
+    Finding { kind, subject: None, text: sentence.text, claims: sentence.claims }
 }
 
 /// How many names or clauses a list shows.

@@ -33,7 +33,7 @@ fn far_from_model(rows: &[Row<'_>], thresholds: &Thresholds) -> Vec<Finding> {
             far.one(),
             far.other(),
         );
-        Some(finding(FindingKind::ExecutedFlops, Sentence::new(text, far.claims())))
+        Some(finding(FindingKind::ExecutedFlops, Sentence::new(text, far.claims())).about(row.label()))
     };
     rows.iter().filter_map(told).collect()
 }
@@ -52,7 +52,7 @@ fn reported_otherwise(rows: &[Row<'_>], thresholds: &Thresholds) -> Vec<Finding>
             far.one(),
             far.other(),
         );
-        Some(finding(FindingKind::ReportedFlops, Sentence::new(text, far.claims())))
+        Some(finding(FindingKind::ReportedFlops, Sentence::new(text, far.claims())).about(row.label()))
     };
     rows.iter().filter_map(told).collect()
 }
@@ -72,7 +72,7 @@ fn counted_otherwise(rows: &[Row<'_>], thresholds: &Thresholds) -> Vec<Finding> 
             far.one(),
             far.other(),
         );
-        Some(finding(FindingKind::CountedFlops, Sentence::new(text, far.claims())))
+        Some(finding(FindingKind::CountedFlops, Sentence::new(text, far.claims())).about(row.label()))
     };
     rows.iter().filter_map(told).collect()
 }
@@ -92,7 +92,8 @@ fn uncounted_operators(rows: &[Row<'_>]) -> Vec<Finding> {
             listed(&names),
         );
         let n = Claim::some(names.len());
-        (!names.is_empty()).then(|| finding(FindingKind::UncountedOperators, Sentence::new(text, [n])))
+        (!names.is_empty())
+            .then(|| finding(FindingKind::UncountedOperators, Sentence::new(text, [n])).about(row.label()))
     };
     rows.iter().filter_map(told).collect()
 }

@@ -20,7 +20,8 @@ pub(super) fn spread(rows: &[Row<'_>]) -> Vec<Finding> {
         .filter(|(_, doubt)| matches!(doubt, Mark::HighVariation { .. }))
         .map(|(row, doubt)| {
             let label = row.label();
-            finding(FindingKind::Scatter, doubt.sentence().reworded(|doubt| format!("{label}: {doubt}.")))
+            let sentence = doubt.sentence().reworded(|doubt| format!("{label}: {doubt}."));
+            finding(FindingKind::Scatter, sentence).about(label)
         })
         .collect()
 }
@@ -113,7 +114,7 @@ fn waiting_for_data(rows: &[Row<'_>], thresholds: &Thresholds) -> Vec<Finding> {
             shares.len(),
             share.limit()
         );
-        Some(finding(FindingKind::DataWait, Sentence::new(text, [share])))
+        Some(finding(FindingKind::DataWait, Sentence::new(text, [share])).about(row.label()))
     };
     rows.iter().filter_map(told).collect()
 }
@@ -137,7 +138,7 @@ fn evaluations(rows: &[Row<'_>]) -> Vec<Finding> {
             share.number(),
             shares.len(),
         );
-        Some(finding(FindingKind::Evaluation, Sentence::new(text, [share])))
+        Some(finding(FindingKind::Evaluation, Sentence::new(text, [share])).about(row.label()))
     };
     rows.iter().filter_map(told).collect()
 }

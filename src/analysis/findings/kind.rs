@@ -1,23 +1,23 @@
-//! The kinds of findings, and the topics under which they are listed.
+//! The kinds of findings, and what a reader can do about them.
 
 use strum::EnumIter;
 
-/// The topic of a finding. Findings are listed in this order.
+/// What a reader can do about a finding. Findings are listed in this order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Topic {
-    /// Some jobs have no result.
-    Completeness,
-    /// Runs that are not pooled, or are left out.
-    Comparability,
-    /// How much the numbers scatter.
-    Spread,
-    /// What else the host did.
-    Host,
-    /// Peaks and rooflines.
-    Roof,
+pub enum Remedy {
+    /// Run something again, or more often.
+    Rerun,
+    /// Declare something in the matrix, or leave a difference out of it.
+    Declare,
+    /// Measure the device's peaks.
+    MeasurePeaks,
+    /// Change the training.
+    Retrain,
+    /// Nothing: it explains numbers.
+    None,
 }
 
-/// The kinds of findings, in the order of their topics.
+/// The kinds of findings. Those with the same remedy are listed in this order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, EnumIter)]
 pub enum FindingKind {
     /// Jobs without a result.
@@ -89,41 +89,42 @@ pub enum FindingKind {
 }
 
 impl FindingKind {
-    /// Its topic.
-    pub fn topic(self) -> Topic {
+    /// What a reader can do about it.
+    pub fn remedy(self) -> Remedy {
         match self {
-            FindingKind::MissingResults => Topic::Completeness,
-            FindingKind::NotPooled
-            | FindingKind::PooledDifferences
-            | FindingKind::SettingsDiffer
+            FindingKind::MissingResults
+            | FindingKind::LeftOut
+            | FindingKind::DisturbedProfile
+            | FindingKind::StrayProfile
+            | FindingKind::ShiftedBlock
+            | FindingKind::Scatter => Remedy::Rerun,
+            FindingKind::SettingsDiffer
             | FindingKind::MixedSettings
             | FindingKind::MixedUnits
             | FindingKind::NotConfirmed
-            | FindingKind::StrayProfile
-            | FindingKind::DisturbedProfile
-            | FindingKind::LeftOut
-            | FindingKind::Included
-            | FindingKind::ExclusionBias => Topic::Comparability,
-            FindingKind::Scatter | FindingKind::Resolution => Topic::Spread,
-            FindingKind::MarkedButCounted
-            | FindingKind::LoadUnknown
-            | FindingKind::DataWait
-            | FindingKind::DataGap
-            | FindingKind::Evaluation
-            | FindingKind::UnreadableImages
-            | FindingKind::ShiftedBlock => Topic::Host,
-            FindingKind::Bound
-            | FindingKind::ExecutedFlops
-            | FindingKind::ReportedFlops
-            | FindingKind::CountedFlops
-            | FindingKind::UncountedOperators
+            | FindingKind::NotPooled
             | FindingKind::MissingCost
-            | FindingKind::MissingPeaks
+            | FindingKind::UncountedOperators => Remedy::Declare,
+            FindingKind::MissingPeaks
             | FindingKind::MissingCeiling
             | FindingKind::OtherThreads
             | FindingKind::LentPeaks
             | FindingKind::DoubtfulPeaks
-            | FindingKind::AboveRoof => Topic::Roof,
+            | FindingKind::AboveRoof => Remedy::MeasurePeaks,
+            FindingKind::DataWait
+            | FindingKind::DataGap
+            | FindingKind::Evaluation
+            | FindingKind::UnreadableImages
+            | FindingKind::Bound => Remedy::Retrain,
+            FindingKind::PooledDifferences
+            | FindingKind::Included
+            | FindingKind::ExclusionBias
+            | FindingKind::Resolution
+            | FindingKind::MarkedButCounted
+            | FindingKind::LoadUnknown
+            | FindingKind::ExecutedFlops
+            | FindingKind::ReportedFlops
+            | FindingKind::CountedFlops => Remedy::None,
         }
     }
 

@@ -2,6 +2,7 @@
 //! is said. A finding also carries what it claims of its numbers, and a test evaluates that on the numbers as they are
 //! printed.
 
+mod alike;
 mod blocks;
 mod comparability;
 mod exclusion;
@@ -30,10 +31,11 @@ use host::{host, spread};
 use noise::noise;
 use roof::roof;
 
+pub use alike::{Alike, alike};
 pub use finding::Finding;
-pub use kind::{FindingKind, Topic};
+pub use kind::{FindingKind, Remedy};
 
-/// All findings, by topic.
+/// All findings, by what a reader can do about them.
 pub fn findings(
     runs: &[Run<'_>],
     rows: &[Row<'_>],
@@ -50,6 +52,6 @@ pub fn findings(
     found.extend(host(runs, rows, thresholds));
     found.extend(shifted(rows, thresholds));
     found.extend(roof(rows, rooflines, classes, thresholds));
-    found.sort_by_key(Finding::topic);
+    found.sort_by_key(|finding| (finding.kind.remedy(), finding.kind));
     found
 }

@@ -1,6 +1,8 @@
 //! Findings about peaks and rooflines.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
+
+use indexmap::IndexMap;
 
 use super::finding::{Finding, finding};
 use super::flops::flops;
@@ -39,8 +41,11 @@ fn bounds(rows: &[Row<'_>], rooflines: &[Roofline<'_>], classes: &[Class]) -> Ve
         .map(|point| (point.row, point))
         .collect();
     let rows = rows.iter().zip(classes).enumerate();
-    let told = rows.filter_map(|(index, (row, class))| bound(row, class, counted.get(&index).copied()));
-    told.map(|sentence| finding(FindingKind::Bound, sentence)).collect()
+    let bounded = rows.filter_map(|(index, (row, class))| {
+        let sentence = bound(row, class, counted.get(&index).copied())?;
+        Some(finding(FindingKind::Bound, sentence).about(row.label()))
+    });
+    bounded.collect()
 }
 
 /// What limits `row`, unless that is unknown, or another finding says it: those about data say who waits for it.
@@ -87,8 +92,11 @@ fn by_counters(label: &str, class: &Class) -> Sentence {
 /// A row without a result lacks more than FLOPs.
 fn missing_costs(rows: &[Row<'_>]) -> Vec<Finding> {
     let measured = rows.iter().filter(|row| row.circumstances.is_some());
-    let sentences = measured.filter_map(|row| Some(row.cost.as_ref().err()?.to_string()));
-    counted(FindingKind::MissingCost, sentences, "without FLOP/s")
+    let sentences = measured.filter_map(|row| {
+        let reason = row.cost.as_ref().err()?;
+        Some((Some(row.config.model.to_string()), reason.to_string()))
+    });
+    counted_about(FindingKind::MissingCost, sentences, "without FLOP/s")
 }
 
 fn missing_peaks(rows: &[Row<'_>]) -> Vec<Finding> {
@@ -171,20 +179,29 @@ fn above_roof(rows: &[Row<'_>], rooflines: &[Roofline<'_>]) -> Vec<Finding> {
             point.intensity,
             point.source
         );
-        finding(FindingKind::AboveRoof, Sentence::new(text, [attained]))
+        finding(FindingKind::AboveRoof, Sentence::new(text, [attained])).about(rows[point.row].label())
     };
     points.filter(|point| point.source != BytesSource::Estimated && point.is_above_roof()).map(told).collect()
 }
 
 /// Merges equal sentences, and appends the number of rows that each holds for.
 fn counted(kind: FindingKind, sentences: impl Iterator<Item = String>, tail: &str) -> Vec<Finding> {
-    let mut by_text: BTreeMap<String, usize> = BTreeMap::new();
+    counted_about(kind, sentences.map(|sentence| (None, sentence)), tail)
+}
+
+/// The same of sentences with their subjects.
+fn counted_about(
+    kind: FindingKind,
+    sentences: impl Iterator<Item = (Option<String>, String)>,
+    tail: &str,
+) -> Vec<Finding> {
+    let mut rows: IndexMap<(Option<String>, String), usize> = IndexMap::new();
     for sentence in sentences {
-        *by_text.entry(sentence).or_default() += 1;
+        *rows.entry(sentence).or_default() += 1;
     }
-    let told = |(text, n): (String, usize)| {
+    let one = |((subject, text), n): ((Option<String>, String), usize)| {
         let text = format!("{} ({} {tail}).", capitalised(&text), count_text(n, "row"));
-        finding(kind, Sentence::new(text, [Claim::some(n)]))
+        Finding { subject, ..finding(kind, Sentence::new(text, [Claim::some(n)])) }
     };
-    by_text.into_iter().map(told).collect()
+    rows.into_iter().map(one).collect()
 }

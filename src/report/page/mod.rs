@@ -42,7 +42,7 @@ use super::selection;
 use super::svg::within_page;
 use crate::analysis::axes::Effect;
 use crate::analysis::brief::{BriefLine, Question};
-use crate::analysis::findings::FindingKind;
+use crate::analysis::findings::{Alike, FindingKind, alike};
 use crate::analysis::group::unit;
 use crate::analysis::table::CSV_FILES;
 use crate::analysis::{Analysis, Study};
@@ -106,11 +106,11 @@ pub(super) struct Page {
     /// Jobs that have a record, but no result since a file of theirs was changed.
     altered: Vec<AlteredRow>,
     /// All findings.
-    findings: Vec<String>,
+    findings: Vec<FindingView>,
     /// Those that say what was found.
-    observations: Vec<String>,
+    observations: Vec<FindingView>,
     /// Those that say what cannot be told, or on what weak ground.
-    limitations: Vec<String>,
+    limitations: Vec<FindingView>,
     figures: Vec<FigureSection>,
     ceilings: Vec<CeilingRow>,
     metrics: Vec<MetricRow>,
@@ -274,10 +274,26 @@ fn brief_line(line: &BriefLine) -> Fact {
     fact(line.question.heading(), line.sentences.join(" "))
 }
 
-/// The findings of the kinds that `is_wanted` names.
-fn findings(analysis: &Analysis<'_>, is_wanted: fn(FindingKind) -> bool) -> Vec<String> {
-    let wanted = analysis.findings.iter().filter(|finding| is_wanted(finding.kind));
-    wanted.map(|finding| finding.text.clone()).collect()
+/// A finding, or several that are alike.
+#[derive(Debug, Serialize)]
+struct FindingView {
+    /// One sentence for all of them.
+    text: String,
+    /// The sentence of each, if there are several.
+    each: Vec<String>,
+}
+
+/// The findings of the kinds that `is_wanted` names, those that are alike as one.
+fn findings(analysis: &Analysis<'_>, is_wanted: fn(FindingKind) -> bool) -> Vec<FindingView> {
+    let groups = alike(&analysis.findings).into_iter().filter(|group| is_wanted(group.kind()));
+    let view = |group: Alike<'_>| FindingView {
+        text: group.text(),
+        each: match &*group.findings {
+            [_] => Vec::new(),
+            all => all.iter().map(|finding| finding.text.clone()).collect(),
+        },
+    };
+    groups.map(view).collect()
 }
 
 /// The sections of all figures. Those of the axes and of the time stand at the top of the page.

@@ -9,6 +9,7 @@ use chrono::{DateTime, Utc};
 
 use crate::job::{JobId, Key, Kind, Name, WorkerTemplate};
 use crate::record::{Outcome, Record};
+use crate::text::without_numbers;
 
 /// So many failures in a row are no coincidence. Two configs can share a mistake; a third rarely does.
 const ENOUGH: usize = 3;
@@ -69,7 +70,7 @@ impl Alike {
         let (words, id) = match policy.started {
             // A missing file is told with its path, which can differ.
             false => (policy.name.to_owned(), key.id()),
-            true => (without_numbers(&outcome.to_string()), config),
+            true => (message_without_numbers(&outcome.to_string()), config),
         };
         if self.words != words {
             (self.words, self.failed, self.first) = (words, BTreeSet::new(), outcome.to_string());
@@ -92,15 +93,9 @@ impl Alike {
 }
 
 /// What `outcome` says, with `#` for each number of its message, such as its batch or a size. How it ended stays.
-fn without_numbers(outcome: &str) -> String {
+fn message_without_numbers(outcome: &str) -> String {
     let (ending, message) = outcome.split_once(": ").unwrap_or((outcome, ""));
-    let mut words = format!("{ending}: ");
-    for letter in message.chars().map(|letter| if letter.is_ascii_digit() { '#' } else { letter }) {
-        if letter != '#' || !words.ends_with('#') {
-            words.push(letter);
-        }
-    }
-    words
+    format!("{ending}: {}", without_numbers(message))
 }
 
 fn environment(key: &Key) -> Environment {

@@ -1,5 +1,6 @@
 """The sentences of a report, each made anew by its own predicate from the raw files. What does not hold is not made."""
 
+import re
 from datetime import datetime, timezone
 from math import expm1, floor, log, log10
 from statistics import mean, median
@@ -16,12 +17,27 @@ from .words import both, counted, digit_of_interval, fixed, passed, ratio_texts,
 
 
 def findings(study):
-    return [
-        *completeness(study), *splits(study), *undeclared(study), *mixed(study), *unconfirmed(study),
-        *batch_unconfirmed(study), *disturbed(study), *left_out(study), *bias(study), *scatter(study), *kept(study),
-        *load_unknown(study), *waiting(study), *evaluating(study), *shifted(study), *bounds(study), *executed(study),
-        *counted_otherwise(study), *no_cost(study), *no_peaks(study), *doubtful(study), *above(study),
-    ]
+    """Those of a page: of those that are alike, the first, with the names of the others."""
+    for kind in KINDS:
+        found = list(kind(study))
+        yield from alike(study, found) if kind in ABOUT_ONE else found
+
+
+def alike(study, texts):
+    """Sentences of one kind that differ in their subject, or in it and in numbers."""
+    names = {name for row in study.rows for name in (row.label, row.label.rsplit(" (", 1)[0], row.key["model"])}
+    names |= {job.label for job in study.jobs}
+    groups = {}
+    for text in texts:
+        subject = max((name for name in names if name in text), key=len)
+        frame = text.replace(subject, "…")
+        groups.setdefault(re.sub(r"[0-9]+(\.[0-9]+)*", "#", frame), []).append((text, subject, frame))
+    for (text, _, frame), *others in groups.values():
+        if others:
+            numbers = "" if all(other == frame for _, _, other in others) else ", with other numbers,"
+            subjects = first_of([subject for _, subject, _ in others])
+            text = f"{text} The same{numbers} is true of {len(others)} more: {subjects}."
+        yield text
 
 
 def first_of(texts, most=4, joint=", "):
@@ -461,3 +477,10 @@ def above(study):
                        f"{point['intensity']:.1f} FLOP/byte ({point['source']} bytes). The roof is too low, or its "
                        f"bytes or "
                        f"FLOPs are too many.")
+
+
+KINDS = [completeness, splits, undeclared, mixed, unconfirmed, batch_unconfirmed, disturbed, left_out, bias, scatter, kept,
+         load_unknown, waiting, evaluating, shifted, bounds, executed, counted_otherwise, no_cost, no_peaks, doubtful, above]
+
+# Those whose sentences are each about one row, one job or one network.
+ABOUT_ONE = [splits, disturbed, left_out, scatter, waiting, evaluating, bounds, executed, counted_otherwise, no_cost, above]
