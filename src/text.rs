@@ -7,7 +7,7 @@ mod digits;
 use std::error::Error;
 use std::time::Duration;
 
-pub use digits::{LastDigit, beyond, unsigned_zero, with_error};
+pub use digits::{LastDigit, beyond, unsigned_zero};
 
 /// `0.4s`, `14.2s`, `3m 20s`, `2h 5m`.
 pub fn duration_text(seconds: f64) -> String {

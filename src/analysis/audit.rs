@@ -38,8 +38,8 @@ pub struct Audited<'a> {
 pub struct Throughput {
     /// How many of them have one.
     pub n: usize,
-    /// Their median, in samples per second.
-    pub median: Option<f64>,
+    /// Their geometric mean, in samples per second.
+    pub mean: Option<f64>,
 }
 
 /// What leaving out runs does to the rows that have runs of both kinds.
@@ -47,23 +47,23 @@ pub struct Throughput {
 pub struct Bias {
     /// How many rows these are.
     pub rows: usize,
-    /// The median of the runs left out ÷ that of the others of their row: the geometric mean over the rows.
+    /// The throughput of the runs left out ÷ that of the others of their row: the geometric mean over the rows.
     pub excluded: f64,
     /// Student's interval of it, over the logs; `None` for fewer than three rows.
     pub interval: Option<Interval>,
-    /// The median without the runs left out ÷ that of all runs: the geometric mean over the rows.
+    /// The throughput without the runs left out ÷ that of all runs: the geometric mean over the rows.
     pub table: f64,
 }
 
 impl Throughput {
     fn of<'r, 'a: 'r>(runs: impl Iterator<Item = &'r Run<'a>>) -> Throughput {
         let rates: Vec<f64> = runs.filter_map(Run::samples_per_s).collect();
-        Throughput { n: rates.len(), median: stats::median(&rates).ok() }
+        Throughput { n: rates.len(), mean: stats::geometric_mean(&rates).ok() }
     }
 
-    /// Its median as a multiple of that of `other`.
+    /// Its geometric mean as a multiple of that of `other`.
     fn over(self, other: Throughput) -> Option<f64> {
-        Some(self.median? / other.median?)
+        Some(self.mean? / other.mean?)
     }
 }
 
@@ -88,12 +88,12 @@ impl<'a> Audited<'a> {
         }
     }
 
-    /// The median without the runs left out ÷ that of all runs. `None` if no run remains, or none has a throughput.
+    /// The throughput without the runs left out ÷ that of all runs. `None` if no run remains, or none has a throughput.
     pub fn ratio(&self) -> Option<f64> {
         self.without.over(self.with)
     }
 
-    /// The median of the runs left out ÷ that of the others. `None` if either has no run with a throughput.
+    /// The throughput of the runs left out ÷ that of the others. `None` if either has no run with a throughput.
     pub fn excluded_ratio(&self) -> Option<f64> {
         self.excluded.over(self.without)
     }
@@ -167,8 +167,10 @@ impl Bias {
             _ => format!("{size} % {} than", if self.excluded < 1.0 { "slower" } else { "faster" }),
         };
         let table = match &*percent(self.table) {
-            NOTHING => "hardly changes their medians".to_owned(),
-            by => format!("{} their medians by {by} %", if self.table < 1.0 { "lowers" } else { "raises" }),
+            NOTHING => "hardly changes their throughput".to_owned(),
+            by => {
+                format!("{} their throughput by {by} %", if self.table < 1.0 { "lowers" } else { "raises" })
+            }
         };
         format!(
             "The runs that marks leave out were {than} the others of their rows (geometric mean over {rows}, \
@@ -231,9 +233,10 @@ mod tests {
             let [line] = &audit(&analysis.rows)[..] else { panic!("one row") };
             assert_eq!((line.left_out, line.without_throughput()), (2, 0));
             assert_eq!(line.by_mark, [("contended", 2), ("suspended", 1)].into());
-            assert!(near(line.without.median, 11.0) && near(line.with.median, 9.0));
-            assert!(near(line.excluded.median, 7.0) && near(line.ratio(), 11.0 / 9.0));
-            assert!(near(line.excluded_ratio(), 7.0 / 11.0));
+            let (without, with, excluded) = (120f64.sqrt(), 5760f64.powf(0.25), 48f64.sqrt());
+            assert!(near(line.without.mean, without) && near(line.with.mean, with));
+            assert!(near(line.excluded.mean, excluded) && near(line.ratio(), without / with));
+            assert!(near(line.excluded_ratio(), excluded / without));
         }
     }
 
@@ -247,7 +250,8 @@ mod tests {
         let [line] = &audit(&analysis.rows)[..] else { panic!("one row") };
         assert_eq!((line.left_out, line.replaced, line.with.n, line.without.n), (0, 1, 4, 3));
         assert_eq!(line.by_mark, [("contended", 1)].into());
-        assert!(near(line.without.median, 11.0) && near(line.with.median, 10.5), "{line:?}");
+        let (without, with) = (1320f64.cbrt(), 6600f64.powf(0.25));
+        assert!(near(line.without.mean, without) && near(line.with.mean, with), "{line:?}");
         assert_eq!(analysis.rows[0].statistics.as_ref().unwrap().n, 3);
         let elsewhere: &[&[(f64, Change)]] = &[&[], &[(5.0, CONTENDED)]];
         let study = Study { replaced: self::study(elsewhere).build().cells, ..study };
@@ -304,7 +308,7 @@ mod tests {
         let few = bias_of(&[&one, &two, none, all]).unwrap();
         assert!(few.rows == 2 && near(Some(few.excluded), 0.56f64.sqrt()) && few.interval.is_none());
         assert!(!few.is_certain(), "two rows decide nothing");
-        assert!(near(Some(few.table), 1.0), "the median is the same: {few:?}");
+        assert!(near(Some(few.table), 0.56f64.powf(-1.0 / 6.0)), "{few:?}");
         let enough = bias_of(&[&one, &two, &three]).unwrap();
         assert!(near(Some(enough.excluded), 0.42f64.cbrt()) && enough.is_certain());
         let faster = slow(20.0);
@@ -318,12 +322,12 @@ mod tests {
         assert_eq!(
             bias(0.8444, 1.031, interval).words(),
             "The runs that marks leave out were 15.6 % slower than the others of their rows (geometric mean over 3 rows, \
-             95 % interval of the ratio 0.790 to 0.900). Leaving them out raises their medians by 3.1 %."
+             95 % interval of the ratio 0.790 to 0.900). Leaving them out raises their throughput by 3.1 %."
         );
         assert_eq!(
             Bias { rows: 1, ..bias(1.0004, 0.9996, None) }.words(),
             "The runs that marks leave out were as fast as the others of their rows (geometric mean over 1 row, too few \
-             rows for an interval). Leaving them out hardly changes their medians."
+             rows for an interval). Leaving them out hardly changes their throughput."
         );
         assert!(bias(1.25, 0.9, None).words().contains("25.0 % faster than"));
         let near = Interval { low: 0.79, high: 0.9997, coverage: 0.95 };

@@ -3,7 +3,7 @@
 use super::group::Row;
 use super::line::Line;
 
-/// For each env and network of `rows`, in their order, the index of its fastest row: the one with the highest median
+/// For each env and network of `rows`, in their order, the index of its fastest row: the one with the highest
 /// throughput. The first row stands for a network without any throughput.
 pub(super) fn fastest(rows: &[Row<'_>]) -> Vec<usize> {
     fastest_of(rows, |_| true)
@@ -18,7 +18,7 @@ pub fn fastest_of(rows: &[Row<'_>], is_meant: impl Fn(usize) -> bool) -> Vec<usi
             (&other.env, &other.model) == (&row.config.env, &row.config.model)
         };
         match found.last_mut().filter(is_same) {
-            Some(best) if row.median() > rows[*best].median() => *best = index,
+            Some(best) if row.samples_per_s() > rows[*best].samples_per_s() => *best = index,
             Some(_) => {}
             None => found.push(index),
         }

@@ -27,7 +27,7 @@ pub struct Statistics {
     pub median: f64,
     /// Median absolute deviation.
     pub mad: Result<f64, TooFew>,
-    /// Their geometric mean.
+    /// Their geometric mean: the throughput of the row wherever it is named.
     pub geometric_mean: f64,
     /// Their mean.
     pub mean: f64,
@@ -139,9 +139,10 @@ impl<'a> Row<'a> {
         counting.filter_map(|run| Some(run.cell.success()?.1))
     }
 
-    /// The median of samples per second, if any run counts.
-    pub fn median(&self) -> Option<f64> {
-        Some(self.statistics.as_ref().ok()?.median)
+    /// Its throughput: the geometric mean over the runs that count, if there are any. Its interval is
+    /// [`Statistics::interval`].
+    pub fn samples_per_s(&self) -> Option<f64> {
+        Some(self.statistics.as_ref().ok()?.geometric_mean)
     }
 
     /// How many runs with a result are left out of the statistics.
@@ -159,9 +160,9 @@ impl<'a> Row<'a> {
         self.runs.iter().flat_map(|run| &run.marks).chain(&self.doubts).map(Mark::name).collect()
     }
 
-    /// The FLOP/s that training the network takes at the median throughput.
+    /// The FLOP/s that training the network takes at its throughput.
     pub fn attained(&self) -> Option<f64> {
-        Some(self.cost.as_ref().ok()?.training_flops() * self.median()?)
+        Some(self.cost.as_ref().ok()?.training_flops() * self.samples_per_s()?)
     }
 
     /// The device's peaks, if known.
@@ -202,7 +203,7 @@ impl<'a> Row<'a> {
 
     /// The price of a million samples.
     pub fn usd_per_million(&self) -> Option<f64> {
-        Some(usd_per_million_samples(self.usd_per_hour?, self.median()?))
+        Some(usd_per_million_samples(self.usd_per_hour?, self.samples_per_s()?))
     }
 
     /// The median price of a run that counts: of its attempt from start to end, not of the window alone.
@@ -427,8 +428,8 @@ mod tests {
         assert_eq!(shares(Some(2000.0), None), (None, None));
     }
 
-    fn medians(analysis: &Analysis<'_>) -> Vec<Option<f64>> {
-        analysis.rows.iter().map(Row::median).collect()
+    fn throughputs(analysis: &Analysis<'_>) -> Vec<Option<f64>> {
+        analysis.rows.iter().map(Row::samples_per_s).collect()
     }
 
     fn near(value: Option<f64>, expected: f64) -> bool {
@@ -445,7 +446,7 @@ mod tests {
                 (measured.samples, measured.elapsed_s) = (30 * 16, 3.0);
             })
             .build();
-        assert_eq!(medians(&analyse(&study)), [Some(160.0)]);
+        assert_eq!(throughputs(&analyse(&study)), [Some(160.0)]);
     }
 
     /// A mistake of the seed reports.
@@ -458,7 +459,7 @@ mod tests {
             })
             .build();
         let analysis = analyse(&study);
-        assert!(near(analysis.rows[0].median(), 10.0));
+        assert!(near(analysis.rows[0].samples_per_s(), 10.0));
         assert_eq!(analysis.rows[0].left_out(), 1);
         assert_eq!(analysis.runs[1].samples_per_s(), None);
     }
@@ -475,7 +476,7 @@ mod tests {
         assert_eq!(analysis.runs.len(), 5);
         assert_eq!(analysis.rows.len(), 1);
         assert_eq!(analysis.rows[0].statistics.as_ref().unwrap().n, 3);
-        assert!(near(analysis.rows[0].median(), 11.0));
+        assert!(near(analysis.rows[0].samples_per_s(), 1320f64.cbrt()));
     }
 
     /// A mistake of the seed reports: two hosts, both called `cuda`, with different throughputs.
@@ -523,9 +524,9 @@ mod tests {
                 .run("cpu", "resnet18", 16, 3, 10.0)
                 .build();
             let analysis = analyse(&study);
-            let medians = medians(&analysis);
-            assert_eq!(medians.len(), 2, "{name} is pooled");
-            assert!(near(medians[0], 10.0) && near(medians[1], 30.0), "{name}");
+            let throughputs = throughputs(&analysis);
+            assert_eq!(throughputs.len(), 2, "{name} is pooled");
+            assert!(near(throughputs[0], 10.0) && near(throughputs[1], 30.0), "{name}");
             let said = analysis.findings.iter().any(|finding| {
                 finding.text.contains("are not pooled") && finding.text.contains(&format!("{name} "))
             });
@@ -695,7 +696,7 @@ mod tests {
         let analysis = analyse(&study);
         assert_eq!(analysis.varying, ["channels_last"]);
         assert_eq!(analysis.rows.len(), 2);
-        assert!(near(analysis.rows[0].median(), 10.0) && near(analysis.rows[1].median(), 20.0));
+        assert!(near(analysis.rows[0].samples_per_s(), 10.0) && near(analysis.rows[1].samples_per_s(), 20.0));
         assert!(analysis.rows.iter().all(|row| row.part == (1, 1)));
         let label = |row: usize| analysis.rows[row].label();
         assert_eq!(label(0), "cpu_resnet18_fp32_bs16 channels_last=false");
@@ -715,7 +716,7 @@ mod tests {
         let row = &analysis.rows[0];
         assert_eq!(row.statistics, Err("nobody has tried; ran out of memory: 9 GB (2 jobs)".to_owned()));
         assert_eq!((row.counts.planned, row.counts.failed, row.counts.not_run), (3, 2, 1));
-        assert_eq!((row.median(), row.attained()), (None, None));
+        assert_eq!((row.samples_per_s(), row.attained()), (None, None));
         assert_eq!((row.usd_per_million(), row.usd_per_run()), (None, None));
     }
 

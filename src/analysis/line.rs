@@ -98,15 +98,16 @@ mod tests {
         move |record| record.provenance.host.hostname = host.into()
     }
 
-    /// A line: its batches with their medians, 0 without a result; what tells it apart; the batches of others.
+    /// A line: its batches with their throughputs, 0 without a result; what tells it apart; the batches of others.
     type Told = (Vec<(u32, f64)>, String, Vec<u32>);
 
     /// The lines of `study`.
     fn told(study: StudyBuilder) -> Vec<Told> {
         let study = study.build();
         let analysis = analyse(&study);
-        let batch =
-            |row: &usize| (analysis.rows[*row].config.batch, analysis.rows[*row].median().unwrap_or(0.0));
+        let batch = |row: &usize| {
+            (analysis.rows[*row].config.batch, analysis.rows[*row].samples_per_s().unwrap_or(0.0))
+        };
         let of = |line: &Line| {
             let elsewhere = line.elsewhere.iter().copied().collect();
             (line.rows.iter().map(batch).collect(), line.apart.clone(), elsewhere)

@@ -1,12 +1,12 @@
 //! How throughput grows with the batch, and from which batch on it hardly does: the knee.
 //!
-//! A curve holds the rows of a [`Line`] that have a result: they differ in the batch alone. *Gain* is the median
+//! A curve holds the rows of a [`Line`] that have a result: they differ in the batch alone. *Gain* is the
 //! throughput ÷ that of the least batch. *Efficiency* is the gain ÷ the ratio of the batches: 1 if twice the batch
 //! takes no more time, so that the device had room. *Growth* is what a doubling of the batch adds to the throughput,
 //! from one batch to the next: (gain ÷ gain)^(1 ÷ doublings) − 1.
 //!
 //! The *knee* is the least batch after which every step grows by less than [`KNEE_GROWTH`] per doubling. There is none
-//! if the last step still grows by more. Growth is that of medians, so few runs that scatter can move it by a batch.
+//! if the last step still grows by more. Few runs that scatter can move it by a batch.
 
 use super::group::Row;
 use super::line::Line;
@@ -30,7 +30,7 @@ pub struct Curve {
 pub struct Step {
     /// The row's index among the analysis's rows.
     pub row: usize,
-    /// Its median throughput ÷ that of the least batch.
+    /// Its throughput ÷ that of the least batch.
     pub gain: f64,
     /// The gain ÷ the ratio of the batches.
     pub efficiency: f64,
@@ -45,12 +45,12 @@ impl Curve {
     }
 }
 
-/// A row on a curve: its index, its batch and its median.
+/// A row on a curve: its index, its batch and its throughput.
 type Member = (usize, u32, f64);
 
 /// The curves of `lines` of `rows`, in the order of their first rows. Rows without a result are on none.
 pub(super) fn curves(rows: &[Row<'_>], lines: &[Line]) -> Vec<Curve> {
-    let member = |index: &usize| Some((*index, rows[*index].config.batch, rows[*index].median()?));
+    let member = |index: &usize| Some((*index, rows[*index].config.batch, rows[*index].samples_per_s()?));
     let members = |line: &Line| -> Vec<Member> { line.rows.iter().filter_map(member).collect() };
     let of_line = |(number, line): (usize, &Line)| curve(number, members(line));
     let mut found: Vec<Curve> = lines.iter().enumerate().filter_map(of_line).collect();
@@ -62,10 +62,10 @@ fn curve(line: usize, mut members: Vec<Member>) -> Option<Curve> {
     members.sort_by_key(|(_, batch, _)| *batch);
     let (_, least, first) = *members.first().filter(|_| members.len() > 1)?;
     let mut before: Option<(u32, f64)> = None;
-    let mut step = |(row, batch, median): Member| {
-        let gain = median / first;
-        let growth = before.map(|(earlier, rate)| growth((earlier, rate), (batch, median)));
-        before = Some((batch, median));
+    let mut step = |(row, batch, rate): Member| {
+        let gain = rate / first;
+        let growth = before.map(|(earlier, its)| growth((earlier, its), (batch, rate)));
+        before = Some((batch, rate));
         Step { row, gain, efficiency: gain * f64::from(least) / f64::from(batch), growth }
     };
     let steps: Vec<Step> = members.into_iter().map(&mut step).collect();
@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn gain_efficiency_and_growth_are_those_of_the_medians() {
+    fn gain_efficiency_and_growth_are_those_of_the_throughputs() {
         let [curve] = &of(&[(8, 100.0), (16, 180.0), (64, 259.2)])[..] else { panic!("one curve") };
         let near = |value: f64, expected: f64| (value - expected).abs() < 1e-9;
         assert!(near(curve.steps[1].gain, 1.8) && near(curve.steps[1].efficiency, 0.9));

@@ -1,5 +1,5 @@
-//! The runs of each machine in the order in which they started, each as the distance of its throughput from the median
-//! of its row. So runs of all configs can be seen together: what drifts, what a block has in common, what stands out.
+//! The runs of each machine in the order in which they started, each as the distance of its throughput from that of
+//! its row. So runs of all configs can be seen together: what drifts, what a block has in common, what stands out.
 //!
 //! It decides nothing: [`super::marks`] and [`super::block_shift`] do.
 
@@ -43,7 +43,7 @@ pub struct Placed {
     pub place: usize,
     /// The number of its block on the machine, from 1.
     pub block: usize,
-    /// Its throughput ÷ the median of its row − 1. `None` if fewer than two runs of the row count: the median would be
+    /// Its throughput ÷ that of its row − 1. `None` if fewer than two runs of the row count: the median would be
     /// the run itself.
     pub change: Option<f64>,
 }
@@ -130,7 +130,7 @@ fn sequence(
 
 fn change(row: &Row<'_>, run: &Run<'_>) -> Option<f64> {
     let statistics = row.statistics.as_ref().ok().filter(|statistics| statistics.n > 1)?;
-    Some(run.samples_per_s()? / statistics.median - 1.0)
+    Some(run.samples_per_s()? / statistics.geometric_mean - 1.0)
 }
 
 fn drift(changes: &[f64]) -> Option<Drift> {
@@ -162,9 +162,9 @@ mod tests {
         assert_eq!((sequence.host.as_str(), sequence.runs.len()), ("bench-1", 15));
         let places: Vec<[usize; 2]> = sequence.blocks.iter().map(|block| block.places).collect();
         assert_eq!(places, [[1, 3], [4, 6], [7, 9], [10, 12], [13, 15]]);
-        // The median is that of the third block.
+        // The throughput is the geometric mean over the blocks.
         let change = sequence.blocks[4].change.unwrap();
-        assert!((change - (1.04 / 1.02 - 1.0)).abs() < 1e-9, "{change}");
+        assert!((change - (1.04 / (1.01f64 * 1.02 * 1.03 * 1.04).powf(0.2) - 1.0)).abs() < 1e-9, "{change}");
         assert!(sequence.runs.windows(2).all(|pair| pair[0].place + 1 == pair[1].place));
     }
 

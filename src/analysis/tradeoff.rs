@@ -78,7 +78,7 @@ pub struct Tradeoff {
 pub struct Offer {
     /// The row's index among the analysis's rows.
     pub row: usize,
-    /// Its median throughput.
+    /// Its throughput.
     pub samples_per_s: f64,
     /// Dollars per million samples, or joules per sample.
     pub price: f64,
@@ -109,7 +109,7 @@ pub(super) fn tradeoffs(rows: &[Row<'_>]) -> Vec<Tradeoff> {
 fn of_model(price: Price, model: &ModelName, rows: &[Row<'_>]) -> Vec<Tradeoff> {
     let mut units: Vec<(SampleUnit, Vec<usize>)> = Vec::new();
     for (index, row) in rows.iter().enumerate() {
-        if row.config.model != *model || row.median().is_none() {
+        if row.config.model != *model || row.samples_per_s().is_none() {
             continue;
         }
         let unit = row.unit();
@@ -124,7 +124,7 @@ fn of_model(price: Price, model: &ModelName, rows: &[Row<'_>]) -> Vec<Tradeoff> 
 /// The tradeoff of `members`: the indices of a network's rows that have a throughput and are of `unit`.
 fn of_unit(price: Price, unit: SampleUnit, members: &[usize], rows: &[Row<'_>]) -> Option<Tradeoff> {
     let offer = |row: usize| {
-        let (samples_per_s, price) = rows[row].median().zip(price.of(&rows[row]))?;
+        let (samples_per_s, price) = rows[row].samples_per_s().zip(price.of(&rows[row]))?;
         Some(Offer { row, samples_per_s, price, is_on_front: false })
     };
     let mut offers: Vec<Offer> = members.iter().copied().filter_map(offer).collect();

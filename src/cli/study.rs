@@ -301,8 +301,8 @@ fn result_cells(row: &Row<'_>, varying: &[String]) -> Vec<String> {
         |value: Option<f64>, digits| value.map_or("-".to_owned(), |value| significant(value, digits));
     match &row.statistics {
         Ok(statistics) => {
-            let Throughput { median, interval, .. } = Throughput::of(statistics);
-            cells.extend([statistics.n.to_string(), median, interval]);
+            let Throughput { geometric_mean, interval, .. } = Throughput::of(statistics);
+            cells.extend([statistics.n.to_string(), geometric_mean, interval]);
             cells.push(number(row.attained().map(|attained| attained / 1e9), 4));
             cells.push(row.share_of_peak().map_or("-".to_owned(), |share| share.times(100.0).text(3)));
             cells.push(note(row));

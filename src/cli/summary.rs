@@ -92,9 +92,9 @@ impl<'r> Shown<'r> {
         cells.push(key.batch.to_string());
         match &row.statistics {
             Ok(statistics) => {
-                let Throughput { median, interval, .. } = Throughput::of(statistics);
+                let Throughput { geometric_mean, interval, .. } = Throughput::of(statistics);
                 let share = row.share_of_peak().map_or("-".to_owned(), |share| share.times(100.0).text(3));
-                cells.extend([median, interval, share, class.bound().to_string()]);
+                cells.extend([geometric_mean, interval, share, class.bound().to_string()]);
             }
             Err(reason) => {
                 cells.extend(["-".to_owned(), "-".to_owned(), "-".to_owned(), reason.clone()]);

@@ -14,8 +14,8 @@ use crate::text::significant;
 pub(super) fn of_row(row: &Row<'_>) -> String {
     let mut lines = vec![row.label()];
     if let Ok(statistics) = &row.statistics {
-        let Throughput { median, interval, .. } = Throughput::of(statistics);
-        lines.push(format!("median {median} {} per s, 95 % interval {interval}", row.unit()));
+        let Throughput { geometric_mean, interval } = Throughput::of(statistics);
+        lines.push(format!("{geometric_mean} {} per s, 95 % interval {interval}", row.unit()));
         lines.push(format!("n = {}", statistics.n));
     }
     lines.push(marks_line(row.marks().into_iter()));

@@ -143,7 +143,10 @@ mod tests {
         let analysis = analyse(&study);
         let lines = lines("gpu", &analysis);
         let told = lines.iter().map(|line| {
-            (line.name.as_str(), line.rows.iter().filter_map(|(_, row)| row.median()).collect::<Vec<_>>())
+            (
+                line.name.as_str(),
+                line.rows.iter().filter_map(|(_, row)| row.samples_per_s()).collect::<Vec<_>>(),
+            )
         });
         let expected = [("resnet18 fp32 on a", vec![10.0, 11.0]), ("resnet18 fp32 on b", vec![80.0, 90.0])];
         assert_eq!(told.collect::<Vec<_>>(), expected);

@@ -67,13 +67,6 @@ pub fn beyond(value: f64, limit: f64, decimals: i32) -> [String; 2] {
     [value, limit].map(|number| digit.text(number))
 }
 
-/// `value ± error`, both up to the second significant digit of the error. `None` if there is no error, or if it is mere
-/// rounding.
-pub fn with_error(value: f64, error: f64) -> Option<String> {
-    let digit = LastDigit::of_error(error).filter(|_| error > ROUNDING * value.abs())?;
-    Some(format!("{} ± {}", digit.text(value), digit.text(error)))
-}
-
 /// The power of ten of the first digit of `value`, which is greater than 0: 2 for hundreds, -1 for tenths.
 fn first_digit(value: f64) -> i32 {
     let power = value.log10().floor() as i32;
@@ -109,14 +102,15 @@ mod tests {
             (0.001_234, 0.000_056, "0.001234 ± 0.000056"),
             (-0.04, 9.0, "0.0 ± 9.0"),
         ] {
-            assert_eq!(with_error(value, error).as_deref(), Some(text));
+            let digit = LastDigit::of_error(error).unwrap();
+            assert_eq!(format!("{} ± {}", digit.text(value), digit.text(error)), text);
         }
     }
 
     #[test]
     fn what_does_not_scatter_has_no_error() {
-        for error in [0.0, -1.0, 1e-14, f64::NAN, f64::INFINITY] {
-            assert_eq!(with_error(10.0, error), None, "{error}");
+        for error in [0.0, -1.0, f64::NAN, f64::INFINITY] {
+            assert_eq!(LastDigit::of_error(error), None, "{error}");
         }
         assert_eq!(LastDigit::of_interval(10.0, 10.0), None);
         assert_eq!(LastDigit::of_interval(10.0, 10.0 + 1e-14), None);

@@ -130,10 +130,12 @@ expected.append("failures.csv: 23 lines instead of 24")
 expected.append("figures/new.csv: nothing is known of this table")
 first = next(line for line in (report / "report.md").read_text().splitlines() if line.startswith("- 413 of 440"))
 new = "- alexnet is the fastest.\n\n| what | how much |\n|---|---|\n| all | 1 |\n\n"
-text_of(report / "report.md", lambda text: text.replace(first, f"{new}{first}").replace(" ± 0.21 |", " ± 0.22 |", 1))
+low, high = re.search(r"\| ([0-9.]+) to ([0-9.]+) \|", (report / "report.md").read_text()).groups()
+interval, wider = f"| {low} to {high} |", f"| {low} to 9{high} |"
+text_of(report / "report.md", lambda text: text.replace(first, f"{new}{first}").replace(interval, wider, 1))
 expected += [
     "report.md says `alexnet is the fastest.`", "nothing is known of the table ['what', 'how much']",
-    "± 0.22`, but recomputed it is `",
+    f"`{low} to 9{high}`, but recomputed it is `",
 ]
 
 (report / "expected").write_text("".join(f"{line}\n" for line in expected))

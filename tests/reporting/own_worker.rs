@@ -104,7 +104,7 @@ fn a_worker_names_its_samples_and_has_metrics_of_its_own() {
         Project::new().and_yaml(&own_worker("", &["{size}"], "repeats: 2\naxes: { size: [32] }", more));
     project.orchestrate(&["run", "m.yaml"]).code(0).says("80.00 sequences/s");
     for (arguments, words) in [
-        (&["status", "m.yaml", "--include-marked"][..], "sequences/s (median)"),
+        (&["status", "m.yaml", "--include-marked"][..], "sequences/s"),
         (&["report", "m.yaml", "--include-marked"], "sequences/s"),
         (&["show", "cpu_resnet18_fp32_bs4_run1"], "16384 tokens/s"),
     ] {

@@ -25,7 +25,7 @@ pub(super) fn sentences(known: Known<'_, '_>) -> Vec<String> {
     let head = if is_one { best[0].settings.as_str() } else { "" };
     let clause = |it: &Best| if is_one { it.clause("") } else { it.clause(&it.settings) };
     let clauses: Vec<String> = best.iter().map(clause).collect();
-    let mut found = vec![format!("Fastest (median, 95 % interval){head}: {}{more}.", clauses.join("; "))];
+    let mut found = vec![format!("Fastest (95 % interval){head}: {}{more}.", clauses.join("; "))];
     found.extend(limits(known));
     found
 }
@@ -44,12 +44,18 @@ impl Best {
     fn of(model: &str, known: Known<'_, '_>) -> Option<Best> {
         let rows = known.results().filter(|(row, _)| row.config.model == *model);
         let (row, class) =
-            rows.reduce(|best, other| if other.0.median() > best.0.median() { other } else { best })?;
+            rows.reduce(
+                |best, other| if other.0.samples_per_s() > best.0.samples_per_s() { other } else { best },
+            )?;
         let statistics = row.statistics.as_ref().ok()?;
-        let Throughput { median, interval, .. } = Throughput::of(statistics);
+        let Throughput { geometric_mean, interval, .. } = Throughput::of(statistics);
         let scatter = if interval == TOO_FEW { format!("n = {}", statistics.n) } else { interval };
         Some(Best {
-            rate: format!("{model} {median} {}/s ({scatter}) at batch {}", row.unit(), row.config.batch),
+            rate: format!(
+                "{model} {geometric_mean} {}/s ({scatter}) at batch {}",
+                row.unit(),
+                row.config.batch
+            ),
             settings: format!(", {}{}{}", row.config.precision, row.distinction, place(row, known)),
             limit: limit(class),
         })

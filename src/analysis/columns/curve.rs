@@ -35,10 +35,13 @@ pub(in crate::analysis) fn curve_columns<'a>(own: &Own) -> Columns<CurveLine<'a>
 
 fn steps<'a>() -> [Of<'a>; 5] {
     [
-        Of::maybe("median_samples_per_s", "The median of the row.", "no run of the row counts", |line| {
-            line.row.median()
-        }),
-        Of::known("gain_ratio", "That median ÷ the one of the least batch of the curve.", |line| {
+        Of::maybe(
+            "geometric_mean_samples_per_s",
+            "The throughput of the row.",
+            "no run of the row counts",
+            |line| line.row.samples_per_s(),
+        ),
+        Of::known("gain_ratio", "That throughput ÷ the one of the least batch of the curve.", |line| {
             line.step.gain
         }),
         Of::known(

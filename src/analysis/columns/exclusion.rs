@@ -37,13 +37,13 @@ fn computed<'a>() -> Vec<Of<'a>> {
     columns.extend([
         Of::maybe(
             "ratio",
-            "`without_median_samples_per_s` ÷ `with_median_samples_per_s`.",
+            "`without_geometric_mean_samples_per_s` ÷ `with_geometric_mean_samples_per_s`.",
             NONE_WITHOUT,
             Audited::ratio,
         ),
         Of::maybe(
             "left_out_ratio",
-            "`left_out_median_samples_per_s` ÷ `without_median_samples_per_s`.",
+            "`left_out_geometric_mean_samples_per_s` ÷ `without_geometric_mean_samples_per_s`.",
             NOT_BOTH,
             Audited::excluded_ratio,
         ),
@@ -78,7 +78,7 @@ fn numbers<'a>() -> [Of<'a>; 5] {
     ]
 }
 
-/// The number and the median of some runs of the row.
+/// The number and the throughput of some runs of the row.
 fn throughput<'a>(
     name: &'static str,
     whose: &'static str,
@@ -90,10 +90,10 @@ fn throughput<'a>(
             of(line).n
         }),
         Of::maybe(
-            format!("{name}_median_samples_per_s"),
-            format!("The median throughput of {whose}."),
+            format!("{name}_geometric_mean_samples_per_s"),
+            format!("The geometric mean of {whose}."),
             absent,
-            move |line| of(line).median,
+            move |line| of(line).mean,
         ),
     ]
 }

@@ -35,7 +35,9 @@ pub(in crate::analysis) fn offer_columns<'a>(own: &Own) -> Columns<OfferLine<'a>
 
 fn prices<'a>() -> [Of<'a>; 5] {
     [
-        Of::known("median_samples_per_s", "The median of the row.", |line| line.offer.samples_per_s),
+        Of::known("geometric_mean_samples_per_s", "The throughput of the row.", |line| {
+            line.offer.samples_per_s
+        }),
         Of::known("paid", "What is paid: `dollars`, `processor_energy` or `gpu_energy`.", |line| {
             line.price.as_str()
         }),

@@ -58,8 +58,8 @@ pub(in crate::analysis) fn point_columns<'a>(own: &Own) -> Columns<PointLine<'a>
 fn throughput<'a>() -> Vec<Of<'a>> {
     vec![
         Of::maybe("n", "Runs that count.", NO_THROUGHPUT, |line| Some(line.row.statistics.as_ref().ok()?.n)),
-        Of::maybe("median_samples_per_s", "Their median throughput.", NO_THROUGHPUT, |line| {
-            line.row.median()
+        Of::maybe("geometric_mean_samples_per_s", "Their throughput.", NO_THROUGHPUT, |line| {
+            line.row.samples_per_s()
         }),
         Of::known("bytes_source", "`measured`, `modelled` or `estimated`.", |line| {
             line.point.source.to_string()
@@ -74,7 +74,7 @@ fn throughput<'a>() -> Vec<Of<'a>> {
             },
         ),
         Of::known("intensity_flop_per_byte", "The arithmetic intensity.", |line| line.point.intensity),
-        Of::known("attained_gflop_per_s", "The network's FLOPs × the median throughput.", |line| {
+        Of::known("attained_gflop_per_s", "The network's FLOPs × this throughput.", |line| {
             line.point.attained / 1e9
         }),
         Of::known(

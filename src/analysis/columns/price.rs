@@ -17,7 +17,7 @@ pub(super) fn price_columns<'a>() -> Vec<Sourced<&'a Row<'a>>> {
     let price = [
         Of::maybe(
             "usd_per_million_samples",
-            "The price of a million samples at the median throughput.",
+            "The price of a million samples at the row's throughput.",
             "the env has no `usd_per_hour`, or no run counts",
             |row| row.usd_per_million(),
         ),

@@ -69,7 +69,7 @@ fn order<'a>() -> [Of<'a>; 4] {
         }),
         Of::maybe(
             "change_percent",
-            "How far its throughput is from the median of its row.",
+            "How far its throughput is from that of its row.",
             "it has no throughput, or fewer than two runs of the row count",
             |line| Some(100.0 * line.placed?.change?),
         ),
@@ -83,8 +83,8 @@ fn throughput<'a>() -> [Of<'a>; 6] {
             line.run.samples_per_s()
         }),
         Of::known("in_statistics", "`true` if its throughput counts.", |line| line.run.counts()),
-        Of::maybe("median_samples_per_s", "The median of the row.", NO_STATISTICS, |line| {
-            Some(line.statistics()?.median)
+        Of::maybe("geometric_mean_samples_per_s", "The throughput of the row.", NO_STATISTICS, |line| {
+            Some(line.statistics()?.geometric_mean)
         }),
         Of::known("n", "Runs of the row that count.", |line| line.statistics().map_or(0, |it| it.n)),
         Of::maybe(

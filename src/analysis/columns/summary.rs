@@ -109,15 +109,13 @@ fn statistics<'a>() -> Vec<Sourced<&'a Row<'a>>> {
             row.statistics.as_ref().map_or(0, |statistics| statistics.n)
         }),
         statistic(
-            "median_samples_per_s",
-            "The median throughput of these runs. See [Statistics](../method.md#statistics).",
+            "geometric_mean_samples_per_s",
+            "The throughput: the geometric mean of these runs. See [Statistics](../method.md#statistics).",
             NO_STATISTICS,
-            |it| Some(it.median),
+            |it| Some(it.geometric_mean),
         ),
+        statistic("median_samples_per_s", "Their median.", NO_STATISTICS, |it| Some(it.median)),
         statistic("mad_samples_per_s", "Their median absolute deviation.", ONE_RUN, |it| it.mad.ok()),
-        statistic("geometric_mean_samples_per_s", "Their geometric mean.", NO_STATISTICS, |it| {
-            Some(it.geometric_mean)
-        }),
         statistic("mean_samples_per_s", "Their mean.", NO_STATISTICS, |it| Some(it.mean)),
         statistic("sd_samples_per_s", "Their standard deviation.", ONE_RUN, |it| it.sd.ok()),
         statistic("cv_percent", "Standard deviation ÷ mean.", ONE_RUN, |it| it.cv.ok().map(|cv| 100.0 * cv)),
@@ -128,19 +126,19 @@ fn statistics<'a>() -> Vec<Sourced<&'a Row<'a>>> {
 }
 
 fn intervals<'a>() -> Vec<Sourced<&'a Row<'a>>> {
-    let median = interval(
-        "median",
-        "the distribution-free confidence interval of the median",
-        "n too small (3 of at least 6)",
-        |it| it.median_interval,
-    );
     let geometric_mean = interval(
         "geometric_mean",
         "Student's confidence interval of the geometric mean",
         "n too small (2 of at least 3)",
         |it| it.interval,
     );
-    of(Source::Computed, median.into_iter().chain(geometric_mean))
+    let median = interval(
+        "median",
+        "the distribution-free confidence interval of the median",
+        "n too small (3 of at least 6)",
+        |it| it.median_interval,
+    );
+    of(Source::Computed, geometric_mean.into_iter().chain(median))
 }
 
 /// The columns of one interval: `what` it is, and an example of why there can be none.
@@ -201,7 +199,7 @@ fn cost<'a>() -> Vec<Sourced<&'a Row<'a>>> {
         .from(Source::Computed),
         Of::maybe(
             "attained_gflop_per_s",
-            "`training_gflop_per_sample` × `median_samples_per_s`.",
+            "`training_gflop_per_sample` × `geometric_mean_samples_per_s`.",
             "either of the two is",
             |row| Some(row.attained()? / 1e9),
         )

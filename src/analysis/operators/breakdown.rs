@@ -201,7 +201,7 @@ impl<'r> Breakdown<'r> {
         let profile = row.counted.ops.or_else(|| reported_by_runs(row))?;
         let iterations = f64::from(profile.iterations);
         let iteration_s = profile.elapsed_s / iterations;
-        let timed_s = row.median().map(|rate| f64::from(row.config.batch) / rate);
+        let timed_s = row.samples_per_s().map(|rate| f64::from(row.config.batch) / rate);
         let peaks = row.ceilings();
         let roofs = Roofs {
             peaks,

@@ -25,7 +25,7 @@ pub(super) fn folded_text(overview: &Overview, layout: Layout) -> String {
     let states: Vec<State> = STATES.iter().filter(is_shown).copied().collect();
     let mut header: Vec<String> = ["env", "model", "configs", "done"].map(str::to_owned).into();
     header.extend(states.iter().map(|state| state.text().to_owned()));
-    header.push(format!("{}/s (medians)", overview.unit()));
+    header.push(format!("{}/s", overview.unit()));
     let mut rows = table(header, layout);
     for (fold, tally) in folds.iter().zip(&tallies) {
         let key = &fold.configs[0].key;
@@ -41,7 +41,7 @@ pub(super) fn folded_text(overview: &Overview, layout: Layout) -> String {
             number => number.to_string(),
         };
         cells.extend(states.iter().map(number));
-        cells.push(fold.medians());
+        cells.push(fold.throughputs());
         rows.add_row(cells);
     }
     table_text(&rows)
@@ -71,12 +71,13 @@ impl Fold<'_> {
         all
     }
 
-    /// The least and the greatest median of its configs.
-    fn medians(&self) -> String {
-        let medians = self.configs.iter().flat_map(|config| &config.throughput).filter_map(|it| it.median);
-        let ends = medians.fold(None, |ends: Option<[f64; 2]>, median| {
-            let [low, high] = ends.unwrap_or([median; 2]);
-            Some([low.min(median), high.max(median)])
+    /// The least and the greatest throughput of its configs.
+    fn throughputs(&self) -> String {
+        let throughputs =
+            self.configs.iter().flat_map(|config| &config.throughput).filter_map(|it| it.geometric_mean);
+        let ends = throughputs.fold(None, |ends: Option<[f64; 2]>, rate| {
+            let [low, high] = ends.unwrap_or([rate; 2]);
+            Some([low.min(rate), high.max(rate)])
         });
         match ends.map(|ends| ends.map(|end| significant(end, 4))) {
             None => "-".to_owned(),

@@ -100,6 +100,8 @@ pub(super) struct ThroughputView {
     /// What their samples are.
     pub(super) unit: SampleUnit,
     /// `None` if none counts.
+    pub(super) geometric_mean: Option<f64>,
+    /// `None` if none counts.
     pub(super) median: Option<f64>,
     /// The median absolute deviation; `None` if `n` is too small.
     pub(super) mad: Option<f64>,
@@ -345,6 +347,7 @@ impl ThroughputView {
         ThroughputView {
             n: statistics.map_or(0, |statistics| statistics.n),
             unit: row.unit(),
+            geometric_mean: statistics.map(|statistics| statistics.geometric_mean),
             median: statistics.map(|statistics| statistics.median),
             mad: statistics.and_then(|statistics| statistics.mad.ok()),
             interval: statistics.and_then(|statistics| statistics.interval.ok()),

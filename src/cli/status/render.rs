@@ -104,7 +104,7 @@ fn configs_text(overview: &Overview, layout: Layout) -> String {
     header.extend(overview.varying.iter().cloned());
     header.push("done".to_owned());
     header.extend(optional.iter().map(|column| column.name.to_owned()));
-    header.extend([format!("{}/s (median)", overview.unit()), "95 % interval".to_owned(), "n".to_owned()]);
+    header.extend([format!("{}/s", overview.unit()), "95 % interval".to_owned(), "n".to_owned()]);
     header.extend(noted.then(|| "note".to_owned()));
     let mut rows = table(header, layout);
     for config in &overview.configs {
@@ -138,8 +138,8 @@ fn own_cells(config: &ConfigView, varying: &[String]) -> Vec<String> {
 fn throughput_cells(group: Option<&ThroughputView>) -> [String; 3] {
     let nothing = |n: usize| ["-".to_owned(), "-".to_owned(), n.to_string()];
     let Some(group) = group else { return nothing(0) };
-    let Some(median) = group.median else { return nothing(group.n) };
-    [beside(median, group.interval), interval_text(group.interval), group.n.to_string()]
+    let Some(rate) = group.geometric_mean else { return nothing(group.n) };
+    [beside(rate, group.interval), interval_text(group.interval), group.n.to_string()]
 }
 
 /// The marks with the number of runs that have them, and how groups of a config differ.
@@ -220,10 +220,11 @@ mod tests {
 
     #[test]
     fn fewer_than_three_runs_have_no_interval() {
-        let group = |n, median, ends: Option<[f64; 2]>| ThroughputView {
+        let group = |n, geometric_mean, ends: Option<[f64; 2]>| ThroughputView {
             n,
             unit: SampleUnit::IMAGES,
-            median,
+            geometric_mean,
+            median: geometric_mean,
             mad: Some(0.5),
             interval: ends.map(|[low, high]| Interval { low, high, coverage: 0.95 }),
             left_out: BTreeMap::new(),
@@ -233,7 +234,7 @@ mod tests {
             host: String::new(),
             differences: Vec::new(),
         };
-        let cells = |n, median, ends| throughput_cells(Some(&group(n, median, ends)));
+        let cells = |n, rate, ends| throughput_cells(Some(&group(n, rate, ends)));
         assert_eq!(cells(2, Some(128.0), None), ["128.0", "n too small", "2"]);
         assert_eq!(cells(3, Some(128.0), Some([126.76, 129.24])), ["128.0", "126.8 to 129.2", "3"]);
         assert_eq!(cells(3, Some(128.0), Some([128.0; 2])), ["128.0", "no scatter", "3"]);

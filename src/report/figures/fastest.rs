@@ -16,7 +16,7 @@ pub(in crate::report) const FASTEST: Figure = Figure {
     one_per: "env",
     needs: "It needs a run with a throughput.",
     explanation: "\
-A network has one line: that of the precision and the parameters of its fastest config. A marker is the median of a
+A network has one line: that of the precision and the parameters of its fastest config. A marker is the throughput of a
 row, a bar the 95 % interval of its geometric mean, and a small disc a run. A hollow disc is left out of the statistics.
 If an env has more than seven networks, the first seven are drawn.",
     columns: run_sections,

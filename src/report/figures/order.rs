@@ -18,8 +18,8 @@ pub(super) const ORDER: Figure = Figure {
     one_per: "four stretches of at most 150 runs, host by host",
     needs: "It needs a row with two runs that count.",
     explanation: "\
-Each mark is a run, from left to right in the order in which a machine ran them, at its distance from the median of its
-row. What slows a machine for a while shows here, whatever it ran. Marks are those of the figure above: hollow is left
+Each mark is a run, from left to right in the order in which a machine ran them, at its distance from its row's
+throughput. What slows a machine for a while shows here, whatever it ran. Marks are those of the figure above: hollow is left
 out, a triangle counts although it is marked, and a wedge lies beyond the edge.
 
 Bands are blocks, runs of one repeat that were made together; the number is that of the repeat. A bar across a block is
@@ -54,7 +54,8 @@ fn draw(analysis: &Analysis<'_>) -> Vec<Drawing> {
         let part = if all > 1 { format!(" ({number} of {all})") } else { String::new() };
         let title = format!("Runs in the order of time{part}");
         let runs: Vec<Placed> = chunk.iter().flat_map(|(_, runs)| *runs).copied().collect();
-        let mut sheet = Sheet::new(&title, "each run's distance from the median of its row, over its place");
+        let mut sheet =
+            Sheet::new(&title, "each run's distance from the throughput of its row, over its place");
         for stretch in chunk {
             plot(&mut sheet, *stretch, analysis);
         }

@@ -20,12 +20,12 @@ pub(super) const SCALING: Figure = Figure {
     one_per: "five plots of at most seven lines, env by env",
     needs: "It needs two batches of a network that differ in nothing else, each with a run that counts.",
     explanation: "\
-Each line is what larger batches bring to one network, precision and set of parameters: the median throughput ÷ that of
+Each line is what larger batches bring to one network, precision and set of parameters: the throughput ÷ that of
 the least batch, on logarithmic axes. Dotted lines are lines of equal efficiency, which is that gain ÷ the ratio of the
 batches. On the line of 100 %, twice the batch takes no more time, so the device had room.
 
 A filled marker is the knee: the least batch after which every step adds less than 10 % per doubling of the batch.
-More batch than that brings little. A line without a filled marker still grows by 10 % or more at its end. Medians
+More batch than that brings little. A line without a filled marker still grows by 10 % or more at its end. Throughputs
 decide, so with few runs that scatter, the knee can be off by a batch.
 
 Lines of an env that begin at different batches are in different plots, because each gain is relative to the batch

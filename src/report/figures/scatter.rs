@@ -1,4 +1,4 @@
-//! Every run: how far its throughput is from the median of its row, one line per row.
+//! Every run: how far its throughput is from that of its row, one line per row.
 
 use crate::analysis::Analysis;
 use crate::analysis::group::{Row, unit};
@@ -21,11 +21,11 @@ pub(super) const SCATTER: Figure = Figure {
     needs: "It needs a row with two runs that count.",
     explanation: "\
 A line is a row, with its network, precision, batch and what else varies. A mark is a run, at its distance from the
-median of its row. So the rows of all networks share an axis. A disc is a run that counts, a triangle one that counts
-although it is marked, and a hollow disc one that is left out. A wedge at an edge is a run that lies beyond it.
+throughput of its row. So the rows of all networks share an axis. A disc is a run that counts, a triangle one that
+counts although it is marked, and a hollow disc one that is left out. A wedge at an edge is a run that lies beyond it.
 
-At the right stand n and the median throughput. A row with fewer than two runs that count has no line: its median would
-be the run itself.",
+At the right stand n and the throughput. A row with fewer than two runs that count has no line: the
+throughput would be the run itself.",
     columns: run_sections,
     keys: Keys::RUNS,
     draw,
@@ -77,7 +77,7 @@ fn lines<'r>(members: &'r [Member<'r>], analysis: &'r Analysis<'_>) -> Vec<Line<
     lines
 }
 
-/// The rows whose runs have a distance from a median, in the order of the rows.
+/// The rows whose runs have a distance from a throughput, in the order of the rows.
 fn members<'r>(analysis: &'r Analysis<'_>) -> Vec<Member<'r>> {
     let mut runs: Vec<Vec<&Placed>> = vec![Vec::new(); analysis.rows.len()];
     let all = analysis.sequences.iter().flat_map(|sequence| &sequence.runs);
@@ -88,7 +88,7 @@ fn members<'r>(analysis: &'r Analysis<'_>) -> Vec<Member<'r>> {
 }
 
 fn of_rows(title: &str, members: &[Member<'_>], analysis: &Analysis<'_>) -> String {
-    let mut sheet = Sheet::new(title, "each run's distance from the median of its row");
+    let mut sheet = Sheet::new(title, "each run's distance from the throughput of its row");
     let rows = || members.iter().map(|(row, _)| &analysis.rows[*row]);
     let widest = |texts: &mut dyn Iterator<Item = String>| {
         texts.map(|text| text_width(&text, SMALL)).fold(0.0, f64::max)
@@ -121,7 +121,7 @@ fn of_rows(title: &str, members: &[Member<'_>], analysis: &Analysis<'_>) -> Stri
 
 fn notes(sheet: &mut Sheet, unit: &str) {
     let text = format!(
-        "Right: n, and the median in {unit} per s. Disc: a run. Triangle: it counts although it is marked. Hollow: it \
+        "Right: n, and the throughput in {unit} per s. Disc: a run. Triangle: it counts although it is marked. Hollow: it \
          is left out. Wedge: it lies beyond the edge."
     );
     sheet.paragraph(GREY, &text);
@@ -130,8 +130,8 @@ fn notes(sheet: &mut Sheet, unit: &str) {
 /// `5 · 812.3`.
 fn beside(row: &Row<'_>) -> String {
     row.statistics.as_ref().map_or(String::new(), |statistics| {
-        let median = Throughput::of(statistics).median;
-        format!("{} · {median}", statistics.n)
+        let rate = Throughput::of(statistics).geometric_mean;
+        format!("{} · {rate}", statistics.n)
     })
 }
 

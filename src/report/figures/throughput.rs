@@ -1,8 +1,8 @@
 //! Throughput by batch size: one line per network, precision and varying parameters. If an env has many lines, each of
 //! its networks gets a plot of its own.
 //!
-//! A disc is a run, hollow if it is left out of the statistics. Lines connect medians; bars are the 95 % interval of
-//! the geometric mean, and there is none below three runs. The names of lines stand beside their ends.
+//! A disc is a run, hollow if it is left out of the statistics. Lines connect the throughputs of rows; bars are their
+//! 95 % intervals, and there is none below three runs. The names of lines stand beside their ends.
 
 use crate::analysis::group::{Row, unit};
 use crate::analysis::table::{Keys, run_sections, runs_table};
@@ -25,11 +25,11 @@ pub(super) const THROUGHPUT: Figure = Figure {
     one_per: "env",
     needs: "It needs a run with a throughput.",
     explanation: "\
-A small disc is a run; a hollow one is left out of the statistics. A marker is the median of a row. Lines connect the
-medians of one network, precision and set of parameters. If an env has more than seven lines, each network has a plot
-with an axis of its own.
+A small disc is a run; a hollow one is left out of the statistics. A marker is the throughput of a row, the
+geometric mean of its runs. Lines connect those of one network, precision and set of parameters. If an env has more than
+seven lines, each network has a plot with its own axis.
 
-A bar is the 95 % interval of a row's geometric mean: Student's, on the logs of its runs. It needs n ≥ 3, and the figure
+A bar is the 95 % interval of a row: Student's, on the logs of its runs. It needs n ≥ 3, and the figure
 says how many runs the bars rest on. A row of fewer runs has no bar. Where a bar has no cap, it goes on beyond the
 plot.",
     columns: run_sections,
@@ -169,18 +169,18 @@ fn draw_line(svg: &mut Svg, line: &Line<'_, '_>, (index, of): (usize, usize), x:
     let shift = (index as f64 - (of as f64 - 1.0) / 2.0) * step;
     let across = |row: &Row<'_>| x.place(f64::from(row.config.batch)) + shift;
     let rows = || line.rows.iter().map(|(_, row)| *row);
-    let medians: Vec<(f64, f64)> =
-        rows().filter_map(|row| Some((across(row), y.place(row.median()?)))).collect();
-    if medians.len() > 1 {
-        svg.polyline(&medians, Stroke { colour: ink, width: 1.8, dashes: dashes(line.precision) });
+    let means: Vec<(f64, f64)> =
+        rows().filter_map(|row| Some((across(row), y.place(row.samples_per_s()?)))).collect();
+    if means.len() > 1 {
+        svg.polyline(&means, Stroke { colour: ink, width: 1.8, dashes: dashes(line.precision) });
     }
     for row in rows() {
         let at = across(row);
         if let Some(interval) = row.statistics.as_ref().ok().and_then(|statistics| statistics.interval.ok()) {
             bar(svg, at, interval, y, ink);
         }
-        if let Some(median) = row.median() {
-            svg.linked_marker((at, y.place(median)), look(index), &hover::of_row(row), &row_anchor(row));
+        if let Some(rate) = row.samples_per_s() {
+            svg.linked_marker((at, y.place(rate)), look(index), &hover::of_row(row), &row_anchor(row));
         }
         // Runs are drawn last, to show within a marker how close they are.
         for (rate, run) in rates(row) {
@@ -204,8 +204,11 @@ fn bar(svg: &mut Svg, at: f64, interval: Interval, y: &Scale, ink: &str) {
 /// The name of each line at the height of its end, or as near to it as other names allow.
 fn names_beside(svg: &mut Svg, lines: &[Line<'_, '_>], area: &Area, y: &Scale) {
     let end = |line: &Line<'_, '_>| {
-        let last =
-            line.rows.iter().rev().find_map(|(_, row)| row.median().or(rates(row).next().map(|it| it.0)));
+        let last = line
+            .rows
+            .iter()
+            .rev()
+            .find_map(|(_, row)| row.samples_per_s().or(rates(row).next().map(|it| it.0)));
         last.map_or(area.top, |rate| y.place(rate))
     };
     let wanted: Vec<f64> = lines.iter().map(end).collect();
@@ -231,6 +234,6 @@ fn bar_text(rows: &[&Row<'_>]) -> String {
 
 pub(super) fn notes(sheet: &mut Sheet, rows: &[&Row<'_>]) {
     let left_out = if rows.iter().any(|row| row.left_out() > 0) { ", hollow if left out" } else { "" };
-    let text = format!("Marker: median. {} Small disc: a run{left_out}.", bar_text(rows));
+    let text = format!("Marker: throughput. {} Small disc: a run{left_out}.", bar_text(rows));
     sheet.paragraph(GREY, &text);
 }

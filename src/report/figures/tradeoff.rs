@@ -20,7 +20,7 @@ pub(super) const TRADEOFF: Figure = Figure {
 It needs two rows of a network and unit with a measured energy, or with envs whose `usd_per_hour` differ. If they do not
 differ, dollars say the same as throughput.",
     explanation: "\
-Each marker is a row: its median throughput, and what a sample costs at that throughput. Further right is faster,
+Each marker is a row: its throughput, and what a sample costs at that throughput. Further right is faster,
 further down is cheaper. A filled marker is on the front: no other row of the plot is as fast and as cheap, and
 better in one of the two. The line joins them. Shapes and colours are envs; a name says precision, batch and what else
 varies.
@@ -117,7 +117,8 @@ fn look(env: usize, is_on_front: bool) -> Look<'static> {
 /// The network, with its unit if other rows of the network have another one.
 fn heading(tradeoff: &Tradeoff, analysis: &Analysis<'_>) -> String {
     let Tradeoff { model, unit, .. } = tradeoff;
-    let mut rows = analysis.rows.iter().filter(|row| row.config.model == *model && row.median().is_some());
+    let mut rows =
+        analysis.rows.iter().filter(|row| row.config.model == *model && row.samples_per_s().is_some());
     if rows.any(|row| row.unit() != *unit) { format!("{model} ({unit})") } else { model.to_string() }
 }
 

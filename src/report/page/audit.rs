@@ -70,7 +70,5 @@ fn audit_row(line: &Audited<'_>) -> AuditRow {
 
 /// `10.02 (3)`.
 fn throughput_text(throughput: Throughput) -> String {
-    throughput
-        .median
-        .map_or("no run".to_owned(), |median| format!("{} ({})", significant(median, 4), throughput.n))
+    throughput.mean.map_or("no run".to_owned(), |mean| format!("{} ({})", significant(mean, 4), throughput.n))
 }

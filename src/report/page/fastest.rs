@@ -17,8 +17,8 @@ pub(super) struct FastestRow {
     batch: u32,
     /// Its place in the table of results.
     anchor: String,
-    /// The median throughput; empty if there is none.
-    median: String,
+    /// The throughput; empty if there is none.
+    rate: String,
     /// Its interval, or the number of runs; why there is no result, if there is none.
     interval: String,
     /// The share of the peak in percent, if it is known.
@@ -36,12 +36,12 @@ pub(super) fn fastest(analysis: &Analysis<'_>) -> Vec<FastestRow> {
 fn fastest_row(index: usize, analysis: &Analysis<'_>) -> FastestRow {
     let row = &analysis.rows[index];
     let key = &row.config;
-    let (median, interval, limit) = match &row.statistics {
+    let (rate, interval, limit) = match &row.statistics {
         Err(_) => (String::new(), row.counts.why_none().to_owned(), String::new()),
         Ok(statistics) => {
-            let Throughput { median, interval, .. } = Throughput::of(statistics);
+            let Throughput { geometric_mean, interval, .. } = Throughput::of(statistics);
             let interval = if interval == TOO_FEW { format!("n = {}", statistics.n) } else { interval };
-            (median, interval, analysis.classes[index].bound().to_string())
+            (geometric_mean, interval, analysis.classes[index].bound().to_string())
         }
     };
     FastestRow {
@@ -52,7 +52,7 @@ fn fastest_row(index: usize, analysis: &Analysis<'_>) -> FastestRow {
             .to_owned(),
         batch: key.batch,
         anchor: row_anchor(row),
-        median,
+        rate,
         interval,
         share: row.share_of_peak().map(|share| share.times(100.0).text(2)),
         limit,

@@ -41,8 +41,8 @@ struct Line {
 struct Cell {
     /// The anchor of the row in the table of results.
     anchor: String,
-    /// The median throughput; empty if there is none.
-    median: String,
+    /// The throughput; empty if there is none.
+    rate: String,
     /// The interval, or how many runs there are, or why there is no result, or `no run here` if only other lines of the
     /// same settings have this batch.
     scatter: String,
@@ -90,7 +90,7 @@ impl Cell {
     /// Of a line that lacks this batch, which other lines of the same settings have.
     fn elsewhere() -> Cell {
         let scatter = "no run here".to_owned();
-        Cell { anchor: String::new(), median: String::new(), scatter, is_marked: false }
+        Cell { anchor: String::new(), rate: String::new(), scatter, is_marked: false }
     }
 }
 
@@ -99,13 +99,13 @@ fn limit(row: &Row<'_>, class: &Class) -> Option<String> {
 }
 
 fn cell(row: &Row<'_>) -> Cell {
-    let (median, scatter) = match &row.statistics {
+    let (rate, scatter) = match &row.statistics {
         Err(_) => (String::new(), row.counts.why_none().to_owned()),
         Ok(statistics) => {
-            let Throughput { median, interval, .. } = Throughput::of(statistics);
+            let Throughput { geometric_mean, interval, .. } = Throughput::of(statistics);
             let scatter = if interval == TOO_FEW { format!("n = {}", statistics.n) } else { interval };
-            (median, scatter)
+            (geometric_mean, scatter)
         }
     };
-    Cell { anchor: row_anchor(row), median, scatter, is_marked: !row.marks().is_empty() }
+    Cell { anchor: row_anchor(row), rate, scatter, is_marked: !row.marks().is_empty() }
 }

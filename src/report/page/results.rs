@@ -53,11 +53,8 @@ struct RunLink {
 #[derive(Debug, Serialize)]
 struct Numbers {
     n: usize,
-    median: String,
-    geometric_mean: String,
+    rate: String,
     interval: String,
-    mean_and_sd: String,
-    median_interval: String,
     attained: String,
     share: String,
     usd: String,
@@ -142,17 +139,13 @@ fn result(row: &Row<'_>, varying: &[String]) -> ResultRow {
 }
 
 fn numbers(row: &Row<'_>, statistics: &Statistics) -> Numbers {
-    let Throughput { median, geometric_mean, interval, median_interval, mean_and_sd } =
-        Throughput::of(statistics);
+    let Throughput { geometric_mean, interval } = Throughput::of(statistics);
     let or_unknown =
         |value: Option<f64>, digits| value.map_or(NOT_KNOWN.to_owned(), |value| significant(value, digits));
     Numbers {
         n: statistics.n,
-        median,
-        geometric_mean,
+        rate: geometric_mean,
         interval,
-        mean_and_sd,
-        median_interval,
         attained: or_unknown(row.attained().map(|attained| attained / 1e9), 4),
         share: share_text(row),
         usd: or_unknown(row.usd_per_million(), 3),

@@ -27,7 +27,7 @@ def place_of(compute, memory):
 def attained_ends(row):
     """FLOP/s at the ends of the interval of the geometric mean, or of the runs if they are too few."""
     low, high = row.interval or (min(row.rates), max(row.rates))
-    return min(low, row.median) * row.cost.flops, max(high, row.median) * row.cost.flops
+    return min(low, row.rate) * row.cost.flops, max(high, row.rate) * row.cost.flops
 
 
 def regions(row, intensity):

@@ -70,7 +70,7 @@ def best(row, rows):
     """The fastest row of a network, as the answer says it, of all `rows` with a throughput: how fast it is, its settings,
     and what limits it."""
     scatter = interval_text(row) if row.interval else f"n = {len(row.rates)}"
-    rate = f"{known_to(row.median, row.interval)} {row.unit}/s ({scatter})"
+    rate = f"{known_to(row.rate, row.interval)} {row.unit}/s ({scatter})"
     part = " ({} of {})".format(*row.part) if row.part[1] > 1 else ""
     hosts = {other.host for other in rows if other.key["env"] == row.key["env"]}
     places = [row.key["env"]] if len({other.key["env"] for other in rows}) > 1 else []
@@ -92,12 +92,12 @@ def answer(study):
     if not models:
         yield "There is none: no config has a throughput."
         return
-    its = [max((row for row in rows if row.key["model"] == model), key=lambda row: row.median) for model in models[:3]]
+    its = [max((row for row in rows if row.key["model"] == model), key=lambda row: row.rate) for model in models[:3]]
     more = f"; {len(models) - 3} more in the table" if len(models) > 3 else ""
     told = [best(row, rows) for row in its]
     common = told[0][1] if len({settings for _, settings, _ in told}) == 1 else ""
     clauses = [f"{rate}{'' if common else settings}{limit}" for rate, settings, limit in told]
-    yield f"Fastest (median, 95 % interval){common}: {'; '.join(clauses)}{more}."
+    yield f"Fastest (95 % interval){common}: {'; '.join(clauses)}{more}."
     found = {}
     for row in rows:
         bound = class_of(row).bound
@@ -243,7 +243,7 @@ def glance_cell(glance, batch):
     if not row.rates:
         return why_none(row)
     scatter = interval_text(row) if row.interval else f"n = {len(row.rates)}"
-    return f"{known_to(row.median, row.interval)}{'*' if row.run_marks else ''} ({scatter})"
+    return f"{known_to(row.rate, row.interval)}{'*' if row.run_marks else ''} ({scatter})"
 
 
 def why_none(row):
@@ -260,7 +260,7 @@ def fastest(rows):
     for row in rows:
         place = row.key["env"], row.key["model"]
         best = found.setdefault(place, row)
-        if row.rates and (not best.rates or row.median > best.median):
+        if row.rates and (not best.rates or row.rate > best.rate):
             found[place] = row
     return list(found.values())
 
@@ -274,7 +274,7 @@ def fastest_cell(name, row):
     return {
         "network": lambda: row.key["model"], "env": lambda: row.key["env"], "settings": lambda: settings,
         "batch": lambda: str(row.key["batch"]),
-        "rate": lambda: f"{known_to(row.median, row.interval)}{'*' if row.run_marks else ''}" if row.rates else "",
+        "rate": lambda: f"{known_to(row.rate, row.interval)}{'*' if row.run_marks else ''}" if row.rates else "",
         "95 % interval": lambda: scatter if row.rates else why_none(row),
         "% of peak": lambda: share_of_peak(row, 2) or "",
         "limited by": lambda: bound,

@@ -25,10 +25,10 @@ class Placed:
 
     @property
     def change(self):
-        """How far it is from the median of its row, which is another number only if two runs count."""
+        """How far it is from the throughput of its row, which is another number only if two runs count."""
         if self.run.rate is None or len(self.row.rates) < 2:
             return None
-        return 100 * (self.run.rate / self.row.median - 1)
+        return 100 * (self.run.rate / self.row.rate - 1)
 
 
 def placed(study):
@@ -69,12 +69,12 @@ class Step:
 
     def __init__(self, row, first, before):
         self.row, self.is_knee = row, False
-        self.gain = row.median / first.median
+        self.gain = row.rate / first.rate
         self.efficiency = 100 * self.gain * first.key["batch"] / row.key["batch"]
         self.growth = None
         if before:
             doublings = log2(row.key["batch"] / before.key["batch"])
-            self.growth = 100 * ((row.median / before.median) ** (1 / doublings) - 1)
+            self.growth = 100 * ((row.rate / before.rate) ** (1 / doublings) - 1)
 
 
 def curves(study):
@@ -120,12 +120,12 @@ class Offer:
         self.row, self.paid, self.price, self.is_on_front = row, paid, price, False
 
     def beats(self, other):
-        ours, theirs = (self.row.median, -self.price), (other.row.median, -other.price)
+        ours, theirs = (self.row.rate, -self.price), (other.row.rate, -other.price)
         return ours != theirs and ours[0] >= theirs[0] and ours[1] >= theirs[1]
 
 
 PRICES = {
-    "dollars": lambda row: usd(row, 1e6 / row.median),
+    "dollars": lambda row: usd(row, 1e6 / row.rate),
     "processor_energy": lambda row: row_energy(row, "cpu")[0],
     "gpu_energy": lambda row: row_energy(row, "gpu")[0],
 }

@@ -157,7 +157,7 @@ def left_out(study):
 def bias_of(study):
     """How fast the runs left out were, against the others of their rows, and what leaving them out does."""
     with_result = [row for row in study.rows if row.runs]
-    both_kinds = [(over(middle(excluded(row)), row.median), over(row.median, middle(row.runs))) for row in with_result]
+    both_kinds = [(over(middle(excluded(row)), row.rate), over(row.rate, middle(row.runs))) for row in with_result]
     both_kinds = [pair for pair in both_kinds if None not in pair]
     if not both_kinds:
         return None
@@ -170,8 +170,8 @@ def bias_text(found, size, ends, threshold=""):
     number, ratio, _, table = found
     than = "as fast as" if size == "0.0" else f"{size} % {'slower' if ratio < 1 else 'faster'} than"
     by = f"{100 * abs(table - 1):.1f}"
-    changes = f"{'lowers' if table < 1 else 'raises'} their medians by {by} %"
-    effect = "hardly changes their medians" if by == "0.0" else changes
+    changes = f"{'lowers' if table < 1 else 'raises'} their throughput by {by} %"
+    effect = "hardly changes their throughput" if by == "0.0" else changes
     interval = f"95 % interval of the ratio {ends[0]} to {ends[1]}" if ends else "too few rows for an interval"
     return (f"The runs that marks leave out were {than} the others of their rows (geometric mean over "
             f"{counted(number, 'row')}, "

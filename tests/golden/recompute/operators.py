@@ -179,7 +179,7 @@ class Breakdown:
 
     @property
     def slowdown(self):
-        return self.iteration_s * self.row.median / self.row.key["batch"] if self.row.rates else None
+        return self.iteration_s * self.row.rate / self.row.key["batch"] if self.row.rates else None
 
     @property
     def is_representative(self):

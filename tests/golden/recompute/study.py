@@ -121,6 +121,11 @@ class Row:
         return self.statistic(median)
 
     @property
+    def rate(self):
+        """Its throughput."""
+        return self.statistic(maths.geometric_mean)
+
+    @property
     def interval(self):
         return maths.geometric_interval(self.rates)
 
@@ -133,7 +138,7 @@ class Row:
 
     @property
     def attained(self):
-        return None if self.cost is None or self.median is None else self.cost.flops * self.median
+        return None if self.cost is None or self.rate is None else self.cost.flops * self.rate
 
     @property
     def ceiling(self):

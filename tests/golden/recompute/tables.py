@@ -139,9 +139,9 @@ SUMMARY = {
     "marks": lambda row: listed(row.run_marks),
     "row_marks_why": lambda row: listed(f"{name}: {text}" for name, text in row.doubts),
     "n": lambda row: len(row.rates),
-    "median_samples_per_s": lambda row: row.median,
+    "median_samples_per_s": lambda row: row.statistic(median),
     "mad_samples_per_s": lambda row: row.statistic(maths.mad, 2),
-    "geometric_mean_samples_per_s": lambda row: row.statistic(maths.geometric_mean),
+    "geometric_mean_samples_per_s": lambda row: row.rate,
     "mean_samples_per_s": lambda row: row.statistic(mean),
     "sd_samples_per_s": lambda row: row.statistic(stdev, 2),
     "cv_percent": lambda row: row.statistic(lambda rates: 100 * stdev(rates) / mean(rates), 2),
@@ -174,7 +174,7 @@ SUMMARY = {
     "peaks": lambda row: row.peaks and row.peaks["name"],
     "peaks_origin": lambda row: row.peaks and row.peaks["origin"],
     "peaks_confidence": lambda row: row.peaks and row.peaks["confidence"],
-    "usd_per_million_samples": lambda row: row.median and usd(row, 1e6 / row.median),
+    "usd_per_million_samples": lambda row: row.rate and usd(row, 1e6 / row.rate),
     "median_run_usd": run_usd,
     "cpu_joules_per_sample": lambda row: row_energy(row, "cpu")[0],
     "cpu_energy_n": lambda row: row_energy(row, "cpu")[1],
@@ -272,7 +272,7 @@ def point_columns(of):
 POINTS = {
     "number": lambda row, point: point["number"],
     "n": lambda row, point: len(row.rates),
-    "median_samples_per_s": lambda row, point: row.median,
+    "geometric_mean_samples_per_s": lambda row, point: row.rate,
     "bytes_source": lambda row, point: point["source"],
     "optimizer_in_bytes": lambda row, point: row.cost.optimizer if point["source"] == "modelled" else None,
     "intensity_flop_per_byte": lambda row, point: point["intensity"],
@@ -312,7 +312,7 @@ def rates(runs):
 
 
 def middle(runs):
-    return median(rates(runs)) if rates(runs) else None
+    return maths.geometric_mean(rates(runs)) if rates(runs) else None
 
 
 def over(one, other):
@@ -334,13 +334,13 @@ EXCLUSIONS = {
     "left_out_by": lambda row: listed(left_out_by(row)),
     "left_out_without_throughput": lambda row: len(excluded(row)) - len(rates(excluded(row))),
     "without_n": lambda row: len(row.rates),
-    "without_median_samples_per_s": lambda row: row.median,
+    "without_geometric_mean_samples_per_s": lambda row: row.rate,
     "with_n": lambda row: len(rates(row.runs)),
-    "with_median_samples_per_s": lambda row: middle(row.runs),
+    "with_geometric_mean_samples_per_s": lambda row: middle(row.runs),
     "left_out_n": lambda row: len(rates(excluded(row))),
-    "left_out_median_samples_per_s": lambda row: middle(excluded(row)),
-    "ratio": lambda row: over(row.median, middle(row.runs)),
-    "left_out_ratio": lambda row: over(middle(excluded(row)), row.median),
+    "left_out_geometric_mean_samples_per_s": lambda row: middle(excluded(row)),
+    "ratio": lambda row: over(row.rate, middle(row.runs)),
+    "left_out_ratio": lambda row: over(middle(excluded(row)), row.rate),
 }
 
 

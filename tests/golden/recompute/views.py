@@ -1,6 +1,5 @@
 """How to make each cell of the tables of `report.md`. A table is told by the names of some of its columns."""
 
-from statistics import mean, stdev
 
 from . import maths, tables
 from .bounds import class_of
@@ -11,7 +10,7 @@ from .peaks import kind_of_ceiling
 from .profiles import kernel_lines, kernel_place, time_shares
 from .study import why
 from .tables import middle, rates, row_energy, run_usd, usd
-from .words import counted, digit_of_error, ends, known_to, significant, up_to, word
+from .words import counted, ends, known_to, significant, word
 
 
 def figure(value, digits):
@@ -43,23 +42,6 @@ def interval_text(row):
     if row.interval[1] - row.interval[0] <= 2e-12 * row.interval[1]:
         return "no scatter"
     return ends(row.interval, row.interval)
-
-
-def median_interval_text(row):
-    found = maths.median_interval(row.rates)
-    if not found:
-        return "n too small"
-    return f"{ends(found[:2], row.interval)} ({significant(100 * found[2], 3)} %)"
-
-
-def mean_text(row):
-    if len(row.rates) < 2:
-        return f"{significant(mean(row.rates), 4)} (one run)"
-    error, centre = stdev(row.rates), mean(row.rates)
-    digit = digit_of_error(error)
-    if digit is None or error <= 1e-12 * centre:
-        return f"{significant(centre, 4)} (no scatter)"
-    return f"{up_to(centre, digit)} ± {up_to(error, digit)}"
 
 
 def marks_text(row):
@@ -112,11 +94,7 @@ RESULTS = {
     "batch": lambda row: str(row.key["batch"]),
     "row": lambda row: row.label,
     "n": lambda row: str(len(row.rates)),
-    "median": first_value(lambda row: known_to(row.median, row.interval)),
-    "geometric mean": result_value(lambda row: known_to(maths.geometric_mean(row.rates), row.interval)),
     "95 % interval": result_value(interval_text),
-    "interval of the median": result_value(median_interval_text),
-    "mean ± sd": result_value(mean_text),
     "GFLOP/s": result_value(lambda row: figure(tables.giga(row.attained), 4)),
     "% of peak": result_value(share_text),
     "what limits it": result_value(lambda row: class_of(row).bound),
@@ -125,11 +103,12 @@ RESULTS = {
 
 
 def of_result(name, row):
-    name = name.rsplit(", ", 1)[-1] if name.endswith(", median") else name
     if name in RESULTS:
         return RESULTS[name](row)
+    if name.endswith("/s"):
+        return first_value(lambda row: known_to(row.rate, row.interval))(row)
     if name.startswith("USD / 10⁶"):
-        return result_value(lambda row: figure(usd(row, 1e6 / row.median), 3))(row)
+        return result_value(lambda row: figure(usd(row, 1e6 / row.rate), 3))(row)
     if name in row.study.varying:
         return word(row.key["params"][name]) if name in row.key["params"] else "NA"
     raise tables.NoFormula(name)
@@ -165,7 +144,7 @@ KERNELS = {
 
 PRICES = {
     "config": lambda row: row.label,
-    "USD / 10⁶": lambda row: figure(usd(row, 1e6 / row.median), 3),
+    "USD / 10⁶": lambda row: figure(usd(row, 1e6 / row.rate), 3),
     "USD / run": lambda row: figure(run_usd(row), 3),
     "processor, J / sample": lambda row: energy_text(row, "cpu"),
     "GPU, J / sample": lambda row: energy_text(row, "gpu"),
@@ -203,7 +182,7 @@ AUDIT = {
     "by": lambda row: ", ".join(tables.left_out_by(row)),
     "without": lambda row: throughput_text(row.counting),
     "of all runs": lambda row: throughput_text(row.runs),
-    "ratio": lambda row: "NA" if row.median is None else f"{row.median / middle(row.runs):.3f}",
+    "ratio": lambda row: "NA" if row.rate is None else f"{row.rate / middle(row.runs):.3f}",
 }
 
 
@@ -328,7 +307,6 @@ def known_tables(study):
     short = lambda name: "USD / 10⁶" if name.startswith("USD / 10⁶") else name
     return [
         ({"model", "precision", "n"}, rows, of_result),
-        ({"row", "n", "mean ± sd"}, rows, of_result),
         ({"config", "kernels"}, profiled, by_name(NCU)),
         ({"config", "kernel"}, top, by_name(KERNELS)),
         ({"config", "USD / run"}, priced if has_price else [], by_name(PRICES, short)),
