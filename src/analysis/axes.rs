@@ -9,7 +9,7 @@
 use std::collections::HashSet;
 
 use super::compare::{Settings, Verdict};
-use super::disagreement::{Disagreement, Group, disagreement};
+use super::disagreement::{Disagreement, disagreement};
 use super::group::{Row, params_text};
 use super::versus::{Side, Told, Versus, ratio_texts, versus_by_name};
 use crate::job::{Key, parameter};
@@ -20,9 +20,6 @@ use crate::threads;
 /// The axes that every matrix has.
 const ENV: &str = "env";
 const PRECISION: &str = "precision";
-
-/// How many values of an explanation are named.
-const GROUPS: usize = 6;
 
 /// A value of an axis against the reference of that axis.
 #[derive(Clone, Debug)]
@@ -88,10 +85,9 @@ impl Effect {
         let configs = count_text(self.told().count(), "config");
         if let (Some(disagreement), Some([least, most])) = (&self.disagreement, self.range()) {
             return match &disagreement.by {
-                Some((name, groups)) => format!(
-                    "{what} depends on `{name}`: {}; {configs}, from {least:.3} to {most:.3}.",
-                    groups_text(groups)
-                ),
+                Some(_) => {
+                    format!("{what} {}; {configs}, from {least:.3} to {most:.3}.", disagreement.text())
+                }
                 None => {
                     format!("{what}: its {configs} disagree, from {least:.3} to {most:.3} × the throughput.")
                 }
@@ -124,21 +120,6 @@ impl Effect {
 }
 
 /// `1.75 × [1.74, 1.76] for a100, 0.90 × [0.89, 0.91] for t4`
-fn groups_text(groups: &[Group]) -> String {
-    let text = |group: &Group| {
-        let ratio = match group.interval {
-            Some(interval) => {
-                let [ratio, low, high] = ratio_texts(group.ratio, interval);
-                format!("{ratio} × [{low}, {high}]")
-            }
-            None => format!("{:.3} ×", group.ratio),
-        };
-        format!("{ratio} for {}", group.value)
-    };
-    let more = groups.len().saturating_sub(GROUPS);
-    let more = if more > 0 { format!(", and {more} more") } else { String::new() };
-    format!("{}{more}", groups.iter().take(GROUPS).map(text).collect::<Vec<_>>().join(", "))
-}
 
 /// What every axis of `rows` brings: those of `parameters`, envs and precisions. `rows` are in the order of the tables.
 pub fn effects(rows: &[Row<'_>], parameters: &[String]) -> Vec<Effect> {

@@ -3,12 +3,15 @@
 use indexmap::IndexMap;
 
 use super::compare::{Compared, Comparison};
-use super::versus::Versus;
+use super::versus::{Versus, ratio_texts};
 use crate::job::Key;
 use crate::stats::Interval;
 
 /// The share of the spread of the ratios that something has to explain.
 const EXPLAINS: f64 = 0.75;
+
+/// How many values of an explanation are named.
+const GROUPS: usize = 6;
 
 /// Configs that do not have one ratio.
 #[derive(Clone, Debug)]
@@ -16,6 +19,17 @@ pub struct Disagreement {
     /// The name of what explains it, and the ratio of each of its values, in the order of the rows. `None` if nothing
     /// does.
     pub by: Option<(String, Vec<Group>)>,
+}
+
+impl Disagreement {
+    /// ``depends on `env`: 1.75 × [1.72, 1.78] for a100, 0.90 × [0.85, 0.95] for t4``, or `differs from config to config`.
+    pub fn text(&self) -> String {
+        let Some((name, groups)) = &self.by else { return "differs from config to config".to_owned() };
+        let more = groups.len().saturating_sub(GROUPS);
+        let more = if more > 0 { format!(", and {more} more") } else { String::new() };
+        let texts: Vec<String> = groups.iter().take(GROUPS).map(Group::text).collect();
+        format!("depends on `{name}`: {}{more}", texts.join(", "))
+    }
 }
 
 /// The configs with one value of the explanation.
@@ -31,12 +45,25 @@ pub struct Group {
     pub interval: Option<Interval>,
 }
 
+impl Group {
+    fn text(&self) -> String {
+        let ratio = match self.interval {
+            Some(interval) => {
+                let [ratio, low, high] = ratio_texts(self.ratio, interval);
+                format!("{ratio} × [{low}, {high}]")
+            }
+            None => format!("{:.3} ×", self.ratio),
+        };
+        format!("{ratio} for {}", self.value)
+    }
+}
+
 /// A config that has a ratio: its place in the comparison, and what it is.
 type Member<'v> = (usize, &'v Compared, &'v Key);
 
 /// What explains the differences of the configs of `versus`, two values of `axis`, if they
 /// [disagree](Comparison::disagrees).
-pub(super) fn disagreement(axis: &str, versus: &Versus) -> Option<Disagreement> {
+pub fn disagreement(axis: &str, versus: &Versus) -> Option<Disagreement> {
     let comparison = &versus.comparison;
     let configs = comparison.configs.iter().zip(&versus.keys).enumerate();
     let members: Vec<Member<'_>> =

@@ -6,9 +6,9 @@ use super::verdict::{Tested, verdict};
 use super::{Compared, Comparison, Pairing, Settings, Sides, distance};
 use crate::stats::{self, Estimate, TooFew, Variance};
 
-/// The least degrees of freedom of all paired configs together for their variances to be shrunk. With ten, what they
-/// have in common is so poorly known that 6 % of tables hold a false verdict.
-const LENDS_FROM: f64 = 20.0;
+/// The least number of paired configs for their variances to be shrunk. With five to eight, what they have in common is
+/// so poorly known that up to 7 % of tables hold a false verdict.
+const LENDS_FROM: usize = 10;
 
 /// Compares the sides of each config.
 pub fn compare(table: &[Sides], settings: Settings) -> Comparison {
@@ -61,7 +61,7 @@ fn shrink(rows: &mut [Result<Own, TooFew>]) -> Option<Variance> {
         .iter()
         .map(|(_, row)| Variance { value: row.variance, freedom: row.log_ratio.freedom })
         .collect();
-    if own.iter().map(|row| row.freedom).sum::<f64>() < LENDS_FROM {
+    if own.len() < LENDS_FROM {
         return None;
     }
     let shrunk = stats::shrink(&own);

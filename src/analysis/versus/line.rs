@@ -82,6 +82,13 @@ impl Told {
         ratio_texts(self.ratio, self.interval)
     }
 
+    /// Whether nothing is decided although its own interval excludes 1: corrected for all configs of the table by
+    /// Holm's method, it does not.
+    pub fn is_open_by_correction(&self) -> bool {
+        let excludes_one = self.interval.low > 1.0 || self.interval.high < 1.0;
+        self.verdict == Verdict::CannotTell && excludes_one
+    }
+
     /// `5 blocks`, or `3 and 4 runs`.
     pub fn pairing_text(&self) -> String {
         match self.pairing {

@@ -82,8 +82,9 @@ fn marks(versus: &Versus) -> Vec<Mark<'_>> {
             verdict: Some(*verdict),
         })
         .collect();
-    // Of one ratio, the mean says nothing new.
-    if let Some(mean) = versus.comparison.geometric_mean.ok().filter(|_| marks.len() > 1) {
+    // Of one ratio, the mean says nothing new. Ratios that disagree have none.
+    let has_mean = marks.len() > 1 && !versus.comparison.disagrees();
+    if let Some(mean) = versus.comparison.geometric_mean.ok().filter(|_| has_mean) {
         let interval = mean.interval(CONFIDENCE).exp();
         marks.push(Mark { name: "geometric mean", ratio: mean.value.exp(), interval, verdict: None });
     }
@@ -153,5 +154,15 @@ fn notes(sheet: &mut Sheet, versus: &Versus) {
         GREY,
         &format!("Bars: each config's {level} % interval. Dashed: the margin of {margin} %."),
     );
+    let is_open = versus.lines.iter().flat_map(|line| &line.told).any(Told::is_open_by_correction);
+    if is_open {
+        let configs = versus.comparison.configs.iter().flatten().count();
+        sheet.paragraph(
+            GREY,
+            &format!(
+                "Hollow beside 1: its own interval excludes 1, but not corrected for {configs} configs (Holm)."
+            ),
+        );
+    }
     sheet.paragraph(GREY, &geometric_mean_text(versus).unwrap_or_default());
 }

@@ -1,6 +1,7 @@
 //! A comparison in words, for the terminal and the page.
 
 use crate::analysis::compare::WouldDecide;
+use crate::analysis::disagreement::disagreement;
 use crate::analysis::versus::{Line, Told, Versus, ratio_texts};
 use crate::stats::CONFIDENCE;
 use crate::text::{count_text, decimals, significant};
@@ -36,9 +37,11 @@ pub fn table_cells(line: &Line) -> Vec<String> {
 }
 
 fn note(told: &Told) -> String {
-    told.would_decide.map_or_else(String::new, |WouldDecide { repeats, verdict }| {
+    let corrected = told.is_open_by_correction().then(|| "open by Holm's correction alone".to_owned());
+    let repeats = told.would_decide.map(|WouldDecide { repeats, verdict }| {
         format!("about {repeats} repeats would decide: {}", verdict.as_str())
-    })
+    });
+    corrected.into_iter().chain(repeats).collect::<Vec<_>>().join("; ")
 }
 
 /// A p-value with two digits, and none below a thousandth: what is smaller rests on the tails of the distribution.
@@ -56,8 +59,11 @@ pub fn differences_text(versus: &Versus) -> Vec<String> {
     versus.differences.iter().map(line).collect()
 }
 
-/// The geometric mean of the ratios, in a sentence.
+/// The geometric mean of the ratios, in a sentence. If they disagree, what they depend on.
 pub fn geometric_mean_text(versus: &Versus) -> Option<String> {
+    if let Some(disagreement) = disagreement("", versus) {
+        return Some(format!("There is no common ratio: it {}.", disagreement.text()));
+    }
     let estimate = versus.comparison.geometric_mean.ok()?;
     let configs = versus.comparison.configs.iter().filter(|config| config.is_ok()).count();
     let [mean, low, high] = ratio_texts(estimate.value.exp(), estimate.interval(CONFIDENCE).exp());

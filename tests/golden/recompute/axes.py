@@ -198,7 +198,7 @@ class Effect:
 
     @staticmethod
     def _shrink(paired):
-        if sum(pair.own.freedom for pair in paired) < 20:
+        if len(paired) < 10:
             return
         shrunk = maths.shrunk([(pair.variance, pair.own.freedom) for pair in paired])
         for pair, (variance, freedom) in zip(paired, shrunk):
