@@ -43,8 +43,13 @@ fn a_faster_value_of_an_axis_is_found_and_what_differs_is_told_first() {
     for line in text.lines().filter(|line| line.contains("net fp32 bs")) {
         assert!(line.contains("faster") && line.contains("5 blocks"), "{text}");
     }
+    assert!(text.contains(" speed 2.5 images/s  speed 2.75 images/s "), "a number says what it is: {text}");
     assert!(text.contains("verdicts: 2 faster\n"), "{text}");
     assert!(text.contains("The geometric mean of 2 ratios is 1.09"), "{text}");
+    let text = compare(&project, &["speed=2.5", "cpu 2.75"]).code(0).stdout;
+    assert!(text.contains(" speed=2.5 images/s  cpu speed 2.75 images/s "), "{text}");
+    let bare = compare(&project, &["2.5", "2.75", "--json"]).json();
+    assert_eq!((&bare["from"], &bare["to"]), (&"2.5".into(), &"2.75".into()), "as they were typed");
     let json = compare(&project, &["speed=2.75", "speed=2.5", "--json"]).json();
     assert_eq!(json["configs"][0]["verdict"], "slower");
     assert_eq!(json["configs"].as_array().unwrap().len(), 2);
@@ -56,7 +61,7 @@ fn the_files_are_written_where_the_user_says() {
     let project = project("2.5", "2.75");
     compare(&project, &["2.5", "2.75", "--out", "there"]).code(0).says("comparison: there/comparison.md");
     let page = fs::read_to_string(project.path("there/comparison.md")).unwrap();
-    assert!(page.starts_with("# 2.75 compared with 2.5\n"), "{page}");
+    assert!(page.starts_with("# speed 2.75 compared with speed 2.5\n"), "{page}");
     let csv = fs::read_to_string(project.path("there/comparison.csv")).unwrap();
     assert_eq!(csv.lines().count(), 3, "{csv}");
     for name in ["figures/forest.svg", "figures/forest.png"] {

@@ -73,7 +73,7 @@ pub(super) fn run(args: CompareArgs, global: &Global) -> Result<Exit, Failure> {
     let found = versus(&from?, &to?, settings).map_err(refused)?;
     let judgement = args.fail_slower.map(|limit| judgement(&found, limit));
     if args.json {
-        print_json(&View::of(&found, judgement.as_ref()))?;
+        print_json(&View::of(&found, [&args.from, &args.to], judgement.as_ref()))?;
     } else {
         print_text(&found)?;
     }
@@ -108,7 +108,7 @@ fn load(specs: &[Spec; 2], args: &CompareArgs, global: &Global) -> Result<Vec<St
 }
 
 fn side<'r, 'a>(spec: &Spec, rows: &'r [crate::analysis::group::Row<'a>]) -> Result<Side<'r, 'a>, Failure> {
-    Ok(Side { name: spec.text.clone(), rows: spec.select(rows)? })
+    Ok(Side { name: spec.heading.clone(), rows: spec.select(rows)? })
 }
 
 fn refused(error: Refused) -> Failure {

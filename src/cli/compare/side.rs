@@ -18,6 +18,9 @@ use crate::text::{nearest, one_of};
 const EXAMPLE: &str =
     "an env, `precision=bf16`, `'env=gpu compile=true'`, `matrix=NAME`, `store=DIR`, `before` or `after`";
 
+/// The axes whose values are names, which need no axis beside them.
+const NAMED: [&str; 2] = ["model", "precision"];
+
 /// What a store has, and no other directory: a folder of images can be a value, too.
 const PLANS: &str = ".plans";
 
@@ -40,6 +43,8 @@ impl Place {
 pub(super) struct Spec {
     /// The user's words.
     pub(super) text: String,
+    /// The same for headings: a value of an axis stands behind the name of its axis, unless it is a name itself.
+    pub(super) heading: String,
     pub(super) place: Place,
     era: Option<Era>,
     /// Beginnings of names or ids of machines, one of which must be the row's.
@@ -59,6 +64,7 @@ pub(super) fn resolve(text: &str, matrix: Option<&str>, global: &Global) -> Resu
     let store = Store::at(&global.store).map_err(Failure::store)?;
     let mut spec = Spec {
         text: text.to_owned(),
+        heading: String::new(),
         place: Place { store, matrix: matrix.map(str::to_owned) },
         era: None,
         hosts: Vec::new(),
@@ -70,12 +76,18 @@ pub(super) fn resolve(text: &str, matrix: Option<&str>, global: &Global) -> Resu
     for word in named {
         spec.take_named(word)?;
     }
+    let mut headings = Vec::new();
     for word in bare {
-        spec.take_bare(word)?;
+        headings.push((word, spec.take_bare(word)?));
     }
     if text.trim().is_empty() {
         return Err(Failure::new(Exit::Usage, "a side is empty").hint(format!("name {EXAMPLE}")));
     }
+    let heading = |word: &str| {
+        let found = headings.iter().find(|(bare, _)| *bare == word);
+        found.map_or_else(|| word.to_owned(), |(_, heading)| heading.clone())
+    };
+    spec.heading = text.split_whitespace().map(heading).collect::<Vec<_>>().join(" ");
     Ok(spec)
 }
 
@@ -104,43 +116,46 @@ impl Spec {
         Ok(())
     }
 
-    /// A word without an operator.
-    fn take_bare(&mut self, word: &str) -> Result<(), Failure> {
+    /// A word without an operator. Returns it as headings show it.
+    fn take_bare(&mut self, word: &str) -> Result<String, Failure> {
         match word {
             "before" => self.era = Some(Era::Before),
             "after" => self.era = Some(Era::After),
             _ => return self.take_name(word),
         }
-        Ok(())
+        Ok(word.to_owned())
     }
 
-    /// The name of an env, a matrix or a store, or a value of an axis.
-    fn take_name(&mut self, word: &str) -> Result<(), Failure> {
+    /// The name of an env, a matrix or a store, or a value of an axis. Returns it as headings show it.
+    fn take_name(&mut self, word: &str) -> Result<String, Failure> {
         let plan = find_plan(&self.place.store, self.place.matrix.as_deref());
         if plan.as_ref().is_ok_and(|plan| plan.keys().any(|key| key.env.as_str() == word)) {
             self.conditions.push(format!("env={word}"));
-            return Ok(());
+            return Ok(word.to_owned());
         }
         let saved = self.place.store.plan_names().unwrap_or_default();
         if is_file(Some(word)) || saved.iter().any(|name| name == word) {
             self.place.matrix = Some(word.to_owned());
-            return Ok(());
+            return Ok(word.to_owned());
         }
         if Path::new(word).join(PLANS).is_dir() {
             self.place.store = existing(word)?;
-            return Ok(());
+            return Ok(word.to_owned());
         }
         let plan = plan?;
-        let meanings = meanings(word, &plan);
-        match &meanings[..] {
-            [only] => self.conditions.push(only.clone()),
-            [] => return Err(unknown(word, &plan, &saved, &self.place.store)),
+        let axes = axes_with(word, &plan);
+        match &axes[..] {
+            [axis] => {
+                self.conditions.push(format!("{axis}={word}"));
+                Ok(if NAMED.contains(&axis.as_str()) { word.to_owned() } else { format!("{axis} {word}") })
+            }
+            [] => Err(unknown(word, &plan, &saved, &self.place.store)),
             several => {
-                let message = format!("`{word}` can mean {}", one_of(several.iter().map(String::as_str)));
-                return Err(Failure::new(Exit::Usage, message).hint("type the one that you mean"));
+                let conditions: Vec<String> = several.iter().map(|axis| format!("{axis}={word}")).collect();
+                let message = format!("`{word}` can mean {}", one_of(conditions.iter().map(String::as_str)));
+                Err(Failure::new(Exit::Usage, message).hint("type the one that you mean"))
             }
         }
-        Ok(())
     }
 
     /// Those of `rows` that it means.
@@ -219,14 +234,10 @@ fn existing(directory: &str) -> Result<Store, Failure> {
     no_store(&store).map_or(Ok(store), Err)
 }
 
-/// The conditions that `word` alone can mean: values of what varies in `plan`.
-fn meanings(word: &str, plan: &Plan) -> Vec<String> {
-    fields(plan)
-        .into_iter()
-        .filter_map(|(name, values)| {
-            values.iter().any(|value| is_same(value, word)).then(|| format!("{name}={word}"))
-        })
-        .collect()
+/// The fields that vary in `plan` and have the value `word`.
+fn axes_with(word: &str, plan: &Plan) -> Vec<String> {
+    let has_it = |values: &BTreeSet<String>| values.iter().any(|value| is_same(value, word));
+    fields(plan).into_iter().filter(|(_, values)| has_it(values)).map(|(name, _)| name).collect()
 }
 
 /// Whether both are one value: `1.0` is `1`.

@@ -94,8 +94,9 @@ struct LimitView<'v> {
 }
 
 impl<'v> View<'v> {
-    pub(super) fn of(versus: &'v Versus, judgement: Option<&'v Judgement>) -> Self {
-        let [from, to] = &versus.names;
+    /// The comparison of `sides`, as the user typed them.
+    pub(super) fn of(versus: &'v Versus, sides: [&'v str; 2], judgement: Option<&'v Judgement>) -> Self {
+        let [from, to] = sides;
         let mean = versus.comparison.geometric_mean.ok().map(|mean| {
             let interval = mean.interval(CONFIDENCE).exp();
             RatioView { ratio: mean.value.exp(), low: interval.low, high: interval.high }
