@@ -42,7 +42,7 @@ pub(super) struct StudyArgs {
     /// Directory of the peaks.
     #[arg(long, value_name = "DIR", default_value = PEAKS_DIR)]
     peaks_dir: PathBuf,
-    /// How training FLOPs are counted; the conventions of the seed reports are for comparison.
+    /// How the FLOPs of a training step are counted.
     #[arg(long, value_name = "NAME", value_enum, default_value_t)]
     flops_convention: FlopsConvention,
     /// Include runs in the statistics that their marks leave out, such as contended ones. The tables and the report

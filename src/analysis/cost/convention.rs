@@ -10,9 +10,10 @@ pub enum FlopsConvention {
     /// 2 FLOPs per MAC of the forward pass, the input gradients and the weight gradients, layer by layer.
     #[default]
     LayerByLayer,
-    /// As in the first seed report: 2 × the FLOPs of the forward pass.
+    /// 2 × the FLOPs of the forward pass, which leaves out a third of a training step; to compare with tables that
+    /// count so.
     Seed1,
-    /// As in the second seed report: 3 × the MACs of the forward pass.
+    /// 3 × the MACs of the forward pass, which is half of a training step; to compare with tables that count so.
     Seed2,
 }
 
@@ -35,7 +36,7 @@ impl FlopsConvention {
         }
     }
 
-    /// Whether it leaves out a part of the work, so that its numbers are only for comparison with the seed reports.
+    /// Whether it leaves out a part of the work, so that its numbers are only for comparison with tables that count so.
     pub fn leaves_out_work(self) -> bool {
         self != FlopsConvention::LayerByLayer
     }
@@ -51,12 +52,12 @@ impl fmt::Display for FlopsConvention {
                  gradient, and the optimizer is not counted (convention `layer-by-layer`)."
             }
             FlopsConvention::Seed1 => {
-                "Training FLOPs are 2 × the FLOPs of the forward pass, which leaves out a third of the work; for \
-                 comparison with the first seed report alone (convention `seed1`)."
+                "Training FLOPs are 2 × the FLOPs of the forward pass, which leaves out a third of the work; only to \
+                 compare with tables that count so (convention `seed1`)."
             }
             FlopsConvention::Seed2 => {
-                "Training FLOPs are 3 × the MACs of the forward pass, which is half of the work; for comparison with \
-                 the second seed report alone (convention `seed2`)."
+                "Training FLOPs are 3 × the MACs of the forward pass, which is half of the work; only to compare with \
+                 tables that count so (convention `seed2`)."
             }
         })
     }

@@ -38,7 +38,7 @@ pub(super) struct ComplexityArgs {
     /// The optimizer whose state and step are counted: sgd or adamw.
     #[arg(long, value_name = "WORD", default_value = "sgd")]
     optimizer: Optimizer,
-    /// How training FLOPs are counted; the conventions of the seed reports are for comparison.
+    /// How the FLOPs of a training step are counted.
     #[arg(long, value_name = "NAME", value_enum, default_value_t)]
     flops_convention: FlopsConvention,
     /// List every layer.
