@@ -76,6 +76,7 @@ pub mod foreign;
 pub mod group;
 pub mod history;
 pub mod idle;
+pub mod leader;
 mod libraries;
 pub mod line;
 pub mod marks;

@@ -35,17 +35,12 @@ pub(super) fn failures_text(inventory: &Inventory, jobs: impl Iterator<Item = Jo
 /// Why no job of the plan `name` is to run.
 pub(super) fn nothing_to_do(name: &str, decided: &[Decided]) -> String {
     let summary = Summary::of(decided);
-    let reason = decided.iter().find_map(|decided| match &decided.decision {
-        Decision::Blocked { why } | Decision::NotHere { why } => Some(why),
-        Decision::Run(_)
-        | Decision::Rerun { .. }
-        | Decision::Replace { .. }
-        | Decision::IfNeeded { .. }
-        | Decision::NotNeeded { .. }
-        | Decision::Skip
-        | Decision::Stale { .. }
-        | Decision::Pruned { .. } => None,
-    });
+    // Of several obstacles, a pruned job is the least surprising one.
+    let first = |is_pruned: bool| {
+        let of_kind = |decided: &&Decided| matches!(decided.decision, Decision::Pruned { .. }) == is_pruned;
+        decided.iter().filter(of_kind).find_map(|decided| decided.decision.obstacle())
+    };
+    let reason = first(false).or_else(|| first(true));
     match reason {
         _ if summary.is_complete() => match summary.tally.of(State::NotNeeded) {
             0 => format!("{name}: all {} jobs are done", summary.jobs()),

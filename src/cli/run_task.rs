@@ -205,17 +205,7 @@ fn exit_of(summary: &Summary) -> Exit {
 
 /// Why a job has no result on this node; `None` if it runs or has one.
 fn left_by_decision(decided: &Decided) -> Option<(JobId, String)> {
-    let why = match &decided.decision {
-        Decision::Pruned { why } | Decision::Blocked { why } | Decision::NotHere { why } => why,
-        Decision::Run(_)
-        | Decision::Rerun { .. }
-        | Decision::Replace { .. }
-        | Decision::IfNeeded { .. }
-        | Decision::NotNeeded { .. }
-        | Decision::Skip
-        | Decision::Stale { .. } => return None,
-    };
-    Some((decided.job.id(), why.clone()))
+    Some((decided.job.id(), decided.decision.obstacle()?.to_owned()))
 }
 
 /// Shows a task's run in its output, and notes what it leaves without a record.

@@ -5,12 +5,10 @@ use comfy_table::CellAlignment;
 
 use super::output::{Layout, table, table_text};
 use crate::analysis::Analysis;
-use crate::analysis::bound::Class;
 use crate::analysis::brief::{BriefLine, Question};
-use crate::analysis::fastest::settings;
 use crate::analysis::findings::alike;
-use crate::analysis::group::{Row, unit};
-use crate::analysis::printed::Throughput;
+use crate::analysis::group::unit;
+use crate::analysis::leader::{Leader, Measured, leaders};
 use crate::text::count_text;
 
 /// The most rows that are shown, so that everything fits a screen.
@@ -45,8 +43,7 @@ fn answer(line: &BriefLine, most: usize) -> String {
 }
 
 fn fastest_table(analysis: &Analysis<'_>, layout: Layout) -> String {
-    let shown: Vec<Shown<'_>> =
-        analysis.fastest.iter().take(MOST_LINES).map(|index| Shown::new(*index, analysis)).collect();
+    let shown: Vec<Leader<'_>> = leaders(analysis).take(MOST_LINES).collect();
     let has_settings = shown.iter().any(|row| !row.settings.is_empty());
     let mut header: Vec<String> = ["env", "model", "precision"].map(str::to_owned).into();
     let texts = header.len() + usize::from(has_settings);
@@ -58,7 +55,7 @@ fn fastest_table(analysis: &Analysis<'_>, layout: Layout) -> String {
     let last = header.len() - 1;
     let mut table = table(header, layout);
     for row in &shown {
-        table.add_row(row.cells(has_settings));
+        table.add_row(cells(row, has_settings));
     }
     for (index, column) in table.column_iter_mut().enumerate() {
         if (texts..last).contains(&index) {
@@ -68,40 +65,21 @@ fn fastest_table(analysis: &Analysis<'_>, layout: Layout) -> String {
     table_text(&table)
 }
 
-/// A row of the table.
-struct Shown<'r> {
-    row: &'r Row<'r>,
-    class: &'r Class,
-    /// What tells it from others of its network: the parameters that vary, and the host.
-    settings: String,
-}
-
-impl<'r> Shown<'r> {
-    fn new(index: usize, analysis: &'r Analysis<'_>) -> Self {
-        let (row, class) = (&analysis.rows[index], &analysis.classes[index]);
-        Shown { row, class, settings: settings(index, &analysis.rows, &analysis.lines) }
-    }
-
-    fn cells(&self, has_settings: bool) -> Vec<String> {
-        let Shown { row, class, settings } = self;
-        let key = &row.config;
-        let mut cells = vec![key.env.to_string(), key.model.to_string(), key.precision.to_string()];
-        if has_settings {
-            cells.push(settings.clone());
+/// The cells of a row of the table.
+fn cells(leader: &Leader<'_>, has_settings: bool) -> Vec<String> {
+    let Leader { row, settings, measured } = leader;
+    let key = &row.config;
+    let mut cells = vec![key.env.to_string(), key.model.to_string(), key.precision.to_string()];
+    cells.extend(has_settings.then(|| settings.clone()));
+    cells.push(key.batch.to_string());
+    let none = || "-".to_owned();
+    cells.extend(match measured {
+        Ok(Measured { rate, interval, share, limit }) => {
+            [rate.clone(), interval.clone(), share.clone().unwrap_or_else(none), limit.clone()]
         }
-        cells.push(key.batch.to_string());
-        match &row.statistics {
-            Ok(statistics) => {
-                let Throughput { geometric_mean, interval, .. } = Throughput::of(statistics);
-                let share = row.share_of_peak().map_or("-".to_owned(), |share| share.times(100.0).text(3));
-                cells.extend([geometric_mean, interval, share, class.bound().to_string()]);
-            }
-            Err(reason) => {
-                cells.extend(["-".to_owned(), "-".to_owned(), "-".to_owned(), reason.clone()]);
-            }
-        }
-        cells
-    }
+        Err(reason) => [none(), none(), none(), (*reason).to_owned()],
+    });
+    cells
 }
 
 #[cfg(test)]

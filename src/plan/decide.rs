@@ -66,6 +66,20 @@ impl Decision {
     pub fn runs(&self) -> bool {
         matches!(self, Decision::Run(_) | Decision::Rerun { .. } | Decision::Replace { .. })
     }
+
+    /// What keeps a job from running that has no result and is wanted, as a sentence.
+    pub fn obstacle(&self) -> Option<&str> {
+        match self {
+            Decision::Pruned { why } | Decision::Blocked { why } | Decision::NotHere { why } => Some(why),
+            Decision::Run(_)
+            | Decision::Rerun { .. }
+            | Decision::Replace { .. }
+            | Decision::IfNeeded { .. }
+            | Decision::NotNeeded { .. }
+            | Decision::Skip
+            | Decision::Stale { .. } => None,
+        }
+    }
 }
 
 /// A job of a plan and the decision about it.

@@ -3,8 +3,7 @@
 use serde::Serialize;
 
 use crate::analysis::Analysis;
-use crate::analysis::fastest::settings;
-use crate::analysis::printed::{TOO_FEW, Throughput};
+use crate::analysis::leader::{Leader, Measured, leaders};
 use crate::report::hover::row_anchor;
 
 /// A network in an env.
@@ -30,32 +29,28 @@ pub(super) struct FastestRow {
 
 /// A line per env and network, in the order of the rows.
 pub(super) fn fastest(analysis: &Analysis<'_>) -> Vec<FastestRow> {
-    analysis.fastest.iter().map(|index| fastest_row(*index, analysis)).collect()
+    leaders(analysis).map(fastest_row).collect()
 }
 
-fn fastest_row(index: usize, analysis: &Analysis<'_>) -> FastestRow {
-    let row = &analysis.rows[index];
+fn fastest_row(Leader { row, settings, measured }: Leader<'_>) -> FastestRow {
     let key = &row.config;
-    let (rate, interval, limit) = match &row.statistics {
-        Err(_) => (String::new(), row.counts.why_none().to_owned(), String::new()),
-        Ok(statistics) => {
-            let Throughput { geometric_mean, interval, .. } = Throughput::of(statistics);
-            let interval = if interval == TOO_FEW { format!("n = {}", statistics.n) } else { interval };
-            (geometric_mean, interval, analysis.classes[index].bound().to_string())
-        }
-    };
+    // In the narrow column, a word says why there is none.
+    let measured = measured.unwrap_or_else(|_| Measured {
+        rate: String::new(),
+        interval: row.counts.why_none().to_owned(),
+        share: None,
+        limit: String::new(),
+    });
     FastestRow {
         env: key.env.to_string(),
         model: key.model.to_string(),
-        settings: format!("{} {}", key.precision, settings(index, &analysis.rows, &analysis.lines))
-            .trim_end()
-            .to_owned(),
+        settings: format!("{} {settings}", key.precision).trim_end().to_owned(),
         batch: key.batch,
         anchor: row_anchor(row),
-        rate,
-        interval,
-        share: row.share_of_peak().map(|share| share.times(100.0).text(2)),
-        limit,
+        rate: measured.rate,
+        interval: measured.interval,
+        share: measured.share,
+        limit: measured.limit,
         is_marked: !row.marks().is_empty(),
     }
 }
