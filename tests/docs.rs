@@ -266,7 +266,7 @@ fn section(Section { title, note, columns }: &Section) -> String {
     let title = if title.is_empty() { String::new() } else { format!("### {title}\n\n") };
     let note = if note.is_empty() { String::new() } else { format!("{note}\n\n") };
     let row = |about: &About| {
-        let About { name, meaning, cell_type, source, absent } = about;
+        let About { name, meaning, cell_type, source, absent, role: _ } = about;
         let unit = about.unit().filter(|_| cell_type.is_number()).unwrap_or("–");
         let (cell_type, source, absent) = (cell_type.as_str(), source.as_str(), absent.unwrap_or("never"));
         format!("| `{name}` | {cell_type} | {unit} | {source} | {meaning} | {absent} |\n")

@@ -8,6 +8,7 @@ use std::borrow::Cow;
 use std::io::{self, Write};
 
 use super::cell_type::{CellType, Shown};
+use super::role::Role;
 use super::source::Source;
 use super::units::unit_of;
 use crate::clean::clean_text;
@@ -139,6 +140,8 @@ pub struct About {
     pub meaning: Cow<'static, str>,
     /// The end of the sentence "A cell is `NA` if …"; `None` if no cell ever is.
     pub absent: Option<&'static str>,
+    /// What it is to an audit of the table; `None` if an audit has no use for it.
+    pub role: Option<Role>,
 }
 
 impl About {
@@ -168,6 +171,7 @@ pub(super) struct Column<T> {
     meaning: Cow<'static, str>,
     absent: Option<&'static str>,
     cell_type: CellType,
+    role: Option<Role>,
     value: Value<T>,
 }
 
@@ -179,7 +183,8 @@ impl<T> Column<T> {
         value: impl Fn(&T) -> V + 'static,
     ) -> Self {
         let value: Value<T> = Box::new(move |line| Some(value(line).shown()));
-        Column { name: name.into(), meaning: meaning.into(), absent: None, cell_type: V::TYPE, value }
+        let (name, meaning) = (name.into(), meaning.into());
+        Column { name, meaning, absent: None, cell_type: V::TYPE, role: None, value }
     }
 
     /// A column whose cell is `NA` if `absent`.
@@ -190,14 +195,19 @@ impl<T> Column<T> {
         value: impl Fn(&T) -> Option<V> + 'static,
     ) -> Self {
         let value: Value<T> = Box::new(move |line| value(line).map(|value| value.shown()));
-        let absent = Some(absent);
-        Column { name: name.into(), meaning: meaning.into(), absent, cell_type: V::TYPE, value }
+        let (name, meaning) = (name.into(), meaning.into());
+        Column { name, meaning, absent: Some(absent), cell_type: V::TYPE, role: None, value }
+    }
+
+    /// The same column, which is this to an audit.
+    pub(super) fn with_role(self, role: Role) -> Self {
+        Column { role: Some(role), ..self }
     }
 
     /// The same column, with its values from `source`.
     pub(super) fn from(self, source: Source) -> Sourced<T> {
-        let Column { name, meaning, absent, cell_type, value } = self;
-        Sourced { about: About { name, cell_type, source, meaning, absent }, value }
+        let Column { name, meaning, absent, cell_type, role, value } = self;
+        Sourced { about: About { name, cell_type, source, meaning, absent, role }, value }
     }
 }
 
@@ -309,6 +319,7 @@ mod tests {
             source: Source::Worker,
             meaning: "Words.".into(),
             absent: None,
+            role: None,
         };
         let table = Table { columns: vec![about], rows: vec![vec!["=A1, B1".into()]] };
         assert_eq!(table.csv(), "a\n\"'=A1, B1\"\n");

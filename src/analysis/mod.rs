@@ -88,6 +88,7 @@ pub mod peaks;
 pub mod pipeline;
 pub mod printed;
 mod replaced;
+mod role;
 pub mod roofline;
 pub mod scaling;
 pub mod sequence;

@@ -29,6 +29,7 @@ pub use super::cell_type::CellType;
 #[cfg(test)]
 pub use super::column::Table;
 pub use super::column::{About, CsvTable, NOT_KNOWN, Rows, Section};
+pub use super::role::Role;
 pub use super::source::Source;
 pub use super::table_keys::{ForeignKey, Keys};
 

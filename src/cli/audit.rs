@@ -72,7 +72,7 @@ enum LoadLedgerError {
     #[error("cannot read the ledger {}", path.display())]
     Read { path: PathBuf, source: std::io::Error },
     /// There is nothing in it to audit.
-    #[error("{0}")]
+    #[error(transparent)]
     NoLedger(#[from] LedgerError),
 }
 
@@ -94,25 +94,36 @@ impl std::error::Error for LoadErrors {}
 /// # Errors
 /// Some cannot be used, and all of these are named. Or a mapping is for a column that none of them has.
 fn load_ledgers(files: &[PathBuf], mappings: &[Mapping]) -> Result<Vec<Ledger>, Failure> {
-    let (mut ledgers, mut wrong) = (Vec::new(), Vec::new());
-    for path in files {
-        match load_ledger(path, mappings) {
-            Ok(ledger) => ledgers.push(ledger),
-            Err(error) => wrong.push(error),
-        }
-    }
-    if !wrong.is_empty() {
-        let remedy = remedy(&wrong);
-        return Err(Failure::new(Exit::Usage, LoadErrors(wrong)).hint(remedy));
-    }
+    let ledgers = all_usable(files.iter().map(|path| load_ledger(path, mappings)))?;
     let is_nowhere = |column: &&String| ledgers.iter().all(|ledger| ledger.without.contains(column));
     let nowhere: Vec<String> =
         mappings.iter().map(|mapping| &mapping.column).filter(is_nowhere).cloned().collect();
-    if nowhere.is_empty() {
-        return Ok(ledgers);
+    if !nowhere.is_empty() {
+        let error = format!("no ledger has a column {}, which `--map` names", first_few(&nowhere));
+        return Err(Failure::new(Exit::Usage, error).hint("name a column as the first line of the file does"));
     }
-    let error = format!("no ledger has a column {}, which `--map` names", first_few(&nowhere));
-    Err(Failure::new(Exit::Usage, error).hint("name a column as the first line of the file does"))
+    all_usable(ledgers.into_iter().map(|ledger| Ok(ledger.with_rows()?)))
+}
+
+/// The ledgers, if all of them can be used.
+///
+/// # Errors
+/// Some cannot, and all of these are named.
+fn all_usable(
+    ledgers: impl Iterator<Item = Result<Ledger, LoadLedgerError>>,
+) -> Result<Vec<Ledger>, Failure> {
+    let (mut usable, mut wrong) = (Vec::new(), Vec::new());
+    for ledger in ledgers {
+        match ledger {
+            Ok(ledger) => usable.push(ledger),
+            Err(error) => wrong.push(error),
+        }
+    }
+    if wrong.is_empty() {
+        return Ok(usable);
+    }
+    let remedy = remedy(&wrong);
+    Err(Failure::new(Exit::Usage, LoadErrors(wrong)).hint(remedy))
 }
 
 /// The timings of the store as a ledger, and the tables that were imported into it.
@@ -128,7 +139,8 @@ fn load_store(global: &Global, mappings: &[Mapping]) -> Result<Vec<Ledger>, Fail
     let inventory = store.load_inventory().map_err(Failure::store)?;
     let file = global.store.display().to_string();
     let entries = inventory.records().filter_map(|record| own_entry(&file, record)).collect();
-    let mut ledgers = vec![Ledger { file, entries, unread: Vec::new(), without: Vec::new() }];
+    let mut ledgers =
+        vec![Ledger { file, entries, known: Vec::new(), unread: Vec::new(), without: Vec::new() }];
     for name in store.import_names().map_err(Failure::store)? {
         let import = store.load_import(&name).map_err(|error| Failure::new(Exit::StoreUnusable, error))?;
         ledgers.extend(
@@ -182,7 +194,10 @@ fn remedy(wrong: &[LoadLedgerError]) -> &'static str {
         LoadLedgerError::Read { source, .. } => {
             disk_remedy(source).unwrap_or("name a CSV file that can be read")
         }
-        LoadLedgerError::NoLedger(LedgerError::NoColumns { .. }) => {
+        LoadLedgerError::NoLedger(LedgerError::NoThroughputs { .. }) => {
+            "summary.csv and metrics.csv of the same report can be audited; `orchestrate audit` alone audits the store"
+        }
+        LoadLedgerError::NoLedger(LedgerError::NoColumns { .. } | LedgerError::NoRows { .. }) => {
             "`--map COLUMN=NAME` tells what a column means, for example `--map speed=images_per_s`"
         }
         LoadLedgerError::NoLedger(_) => {

@@ -256,6 +256,12 @@ impl Field {
             .map(|(field, (_, factor))| (field, *factor))
     }
 
+    /// Whether it says what a line is about, and not what was measured.
+    pub(super) fn identifies(self) -> bool {
+        use Field::{Backend, Batch, Device, Env, Host, Label, Model, Precision, Setting};
+        [Env, Host, Device, Backend, Model, Precision, Label, Setting, Batch].contains(&self)
+    }
+
     /// The names of all columns that are known.
     pub fn columns() -> impl Iterator<Item = &'static str> {
         Field::iter().flat_map(|field| field.facts().columns.iter().map(|(name, _)| *name))

@@ -15,6 +15,7 @@ mod foreign;
 mod network;
 mod number;
 mod objection;
+mod own_table;
 mod read;
 mod row;
 mod rule;

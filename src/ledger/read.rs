@@ -8,14 +8,18 @@ use csv::{ReaderBuilder, StringRecord};
 use super::entry::{Entry, Moment};
 use super::field::{Field, Mapping, Reading};
 use super::number::Number;
+use super::own_table::{OwnColumn, OwnTable};
+use super::row::Row;
 use crate::clean::clean_text;
-use crate::text::first_few;
+use crate::text::{count_text, first_few};
 
 /// A ledger, read.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Ledger {
     /// The file, as it was named.
     pub file: String,
+    /// The fields that it has, with the names of their columns; settings are not among them.
+    pub known: Vec<(Field, String)>,
     /// Its lines, in its order.
     pub entries: Vec<Entry>,
     /// What could not be read, in the order of the file.
@@ -67,6 +71,15 @@ pub enum Unread {
         /// Those of the header.
         columns: usize,
     },
+    /// Lines say of themselves that they do not count.
+    LeftOut {
+        /// The file.
+        file: String,
+        /// How many.
+        lines: usize,
+        /// The column that says so.
+        column: String,
+    },
 }
 
 impl fmt::Display for Unread {
@@ -88,6 +101,9 @@ impl fmt::Display for Unread {
             }
             Unread::Width { file, line, cells, columns } => {
                 write!(f, "{file}:{line}: not read: the line has {cells} cells, but the header has {columns}")
+            }
+            Unread::LeftOut { file, lines, column } => {
+                write!(f, "{file}: not read: {}, which `{column}` leaves out", count_text(*lines, "line"))
             }
         }
     }
@@ -116,6 +132,24 @@ pub enum LedgerError {
         /// Its columns.
         columns: String,
     },
+    /// It is a table of our own, and none with throughputs.
+    #[error("{file} is {}, with one line per {line}: such a table has no throughputs to audit", named(name))]
+    NoThroughputs {
+        /// The file.
+        file: String,
+        /// The usual name of the table, or what it belongs to.
+        name: &'static str,
+        /// What each of its lines is about.
+        line: &'static str,
+    },
+    /// It has lines, but none that could be checked.
+    #[error("no line of {file} can be audited: {why}")]
+    NoRows {
+        /// The file.
+        file: String,
+        /// What is missing, as a clause.
+        why: String,
+    },
     /// It is no CSV.
     #[error("{file} is no CSV")]
     NotCsv {
@@ -126,10 +160,19 @@ pub enum LedgerError {
     },
 }
 
+/// `metrics.csv` as the file that it is.
+fn named(name: &str) -> String {
+    if name.ends_with(".csv") { format!("the {name} of `orchestrate`") } else { name.to_owned() }
+}
+
 /// What a column of the file holds.
 enum Column {
     /// A field, in this unit.
     Known(Field, f64),
+    /// A setting of this name.
+    Setting(String),
+    /// Whether the line counts.
+    Counts,
     /// Nothing that is read.
     Other,
 }
@@ -156,18 +199,69 @@ pub fn read(file: &str, text: &str, mappings: &[Mapping]) -> Result<Ledger, Ledg
     let mut unread = Vec::new();
     let columns = columns(file, &header, mappings, &mut unread)?;
     let mut entries = Vec::new();
+    let mut left_out = 0;
     let mut lines = Lines { text, byte: 0, number: 1 };
     for line in reader.records() {
         let line = line.map_err(not_csv)?;
         let number = lines.number_of(&line);
+        if is_left_out(&columns, &line) {
+            left_out += 1;
+            continue;
+        }
         entries.extend(entry(file, &header, &columns, (number, &line), &mut unread));
     }
-    if entries.is_empty() && unread.iter().all(|it| !matches!(it, Unread::Width { .. })) {
+    if left_out > 0 {
+        let column = header.iter().zip(&columns).find(|(_, column)| matches!(column, Column::Counts));
+        let column = column.map(|(name, _)| name.clone()).unwrap_or_default();
+        unread.push(Unread::LeftOut { file: file.to_owned(), lines: left_out, column });
+    }
+    let is_unread = |it: &Unread| matches!(it, Unread::Width { .. } | Unread::LeftOut { .. });
+    if entries.is_empty() && !unread.iter().any(is_unread) {
         return Err(LedgerError::NoLines { file: file.to_owned() });
     }
     let lacks = |mapping: &&Mapping| !header.contains(&mapping.column);
     let without = mappings.iter().filter(lacks).map(|mapping| mapping.column.clone()).collect();
-    Ok(Ledger { file: file.to_owned(), entries, unread, without })
+    let known = header.iter().zip(&columns).filter_map(|(name, column)| match column {
+        Column::Known(field, _) => Some((*field, name.clone())),
+        Column::Setting(_) | Column::Counts | Column::Other => None,
+    });
+    Ok(Ledger { file: file.to_owned(), known: known.collect(), entries, unread, without })
+}
+
+impl Ledger {
+    /// The same ledger, if some line of it can be checked: it makes a row, is about an iteration, or has attained
+    /// FLOP/s.
+    ///
+    /// # Errors
+    /// [`LedgerError::NoRows`]: no line can be.
+    pub fn with_rows(self) -> Result<Ledger, LedgerError> {
+        let is_checked = |entry: &Entry| {
+            let is_iteration = entry.number(Field::Iteration).is_some();
+            entry.positive(Field::Attained).is_some()
+                || (is_iteration && entry.positive(Field::IterationSeconds).is_some())
+        };
+        if self.entries.iter().any(is_checked) || !Row::of(&self.entries).is_empty() {
+            return Ok(self);
+        }
+        let column = |field| self.known.iter().find(|(known, _)| *known == field).map(|(_, name)| name);
+        let why = match (column(Field::Throughput), column(Field::Iteration)) {
+            (_, Some(iteration)) => format!(
+                "its lines are single iterations, by the column `{iteration}`, and no column has their seconds, such as \
+                 `{}`",
+                Field::IterationSeconds.name()
+            ),
+            (Some(throughput), None) => format!("the column `{throughput}` has no number above 0"),
+            (None, None) => {
+                format!("no column has samples per second, such as `{}`", Field::Throughput.name())
+            }
+        };
+        Err(LedgerError::NoRows { file: self.file, why })
+    }
+}
+
+/// Whether `line` says that it does not count.
+fn is_left_out(columns: &[Column], line: &StringRecord) -> bool {
+    columns.iter().zip(line).any(|(column, cell)| matches!(column, Column::Counts) && cell == "false")
 }
 
 /// The text of a file: UTF-8, or UTF-16 as Windows writes it. Letters that are neither are replaced.
@@ -198,47 +292,66 @@ fn columns(
     mappings: &[Mapping],
     unread: &mut Vec<Unread>,
 ) -> Result<Vec<Column>, LedgerError> {
-    let mapped = |name: &str| mappings.iter().rev().find(|mapping| mapping.column == name);
     let is_mapped_to = |field: Field| {
         let is_it = |mapping: &&Mapping| mapping.field.is_some_and(|(mapped, _)| mapped == field);
         mappings.iter().filter(|mapping| header.contains(&mapping.column)).find(is_it)
     };
+    let own = OwnTable::of(header);
+    if let Some(OwnTable { name, line, .. }) =
+        own.as_ref().filter(|own| mappings.is_empty() && !own.is_ledger())
+    {
+        return Err(LedgerError::NoThroughputs { file: file.to_owned(), name, line });
+    }
     let mut seen: Vec<(Field, &str)> = Vec::new();
     let mut other = Vec::new();
     let mut columns = Vec::new();
     for name in header {
-        let field = mapped(name).map_or_else(|| Field::of_column(name), |mapping| mapping.field);
-        let first = field.and_then(|(field, _)| {
-            // What the user maps comes before what is recognised.
-            let users = is_mapped_to(field).map(|mapping| mapping.column.as_str()).filter(|it| it != name);
-            users.or_else(|| seen.iter().find(|(seen, _)| *seen == field).map(|(_, name)| *name))
-        });
-        columns.push(match (field, first) {
-            (Some((field, factor)), None) => {
-                seen.push((field, name));
-                Column::Known(field, factor)
-            }
-            (Some((Field::Setting, factor)), _) => Column::Known(Field::Setting, factor),
-            (Some(_), Some(first)) => {
-                let (file, name, first) = (file.to_owned(), name.clone(), first.to_owned());
-                unread.push(Unread::SecondColumn { file, name, first });
-                Column::Other
-            }
-            (None, _) => {
-                other.push(name.clone());
-                Column::Other
-            }
+        let meaning = meaning(name, mappings, own.as_ref());
+        let OwnColumn::Known(field, factor) = meaning else {
+            // The rest of our own tables is no loss: it is known, and of no use here.
+            other.extend(own.is_none().then(|| name.clone()));
+            columns.push(if meaning == OwnColumn::Counts { Column::Counts } else { Column::Other });
+            continue;
+        };
+        if field == Field::Setting {
+            seen.push((field, name));
+            let setting = own.as_ref().map_or(name.as_str(), |own| own.setting(name));
+            columns.push(Column::Setting(setting.to_owned()));
+            continue;
+        }
+        // What the user maps comes before what is recognised.
+        let users = is_mapped_to(field).map(|mapping| mapping.column.as_str()).filter(|it| it != name);
+        let first = users.or_else(|| seen.iter().find(|(seen, _)| *seen == field).map(|(_, name)| *name));
+        columns.push(if let Some(first) = first {
+            let (file, name, first) = (file.to_owned(), name.clone(), first.to_owned());
+            unread.push(Unread::SecondColumn { file, name, first });
+            Column::Other
+        } else {
+            seen.push((field, name));
+            Column::Known(field, factor)
         });
     }
     if seen.is_empty() {
         let columns = first_few(header);
         return Err(LedgerError::NoColumns { file: file.to_owned(), columns });
     }
-    other.retain(|name| mapped(name).is_none());
+    other.retain(|name| !mappings.iter().any(|mapping| mapping.column == *name));
     if !other.is_empty() {
         unread.push(Unread::Columns { file: file.to_owned(), names: other });
     }
     Ok(columns)
+}
+
+/// What the column `name` holds: as the user maps it, as our own table `own` declares it, or as its name says.
+fn meaning(name: &str, mappings: &[Mapping], own: Option<&OwnTable>) -> OwnColumn {
+    let known = |field: Option<(Field, f64)>| {
+        field.map_or(OwnColumn::Other, |(field, factor)| OwnColumn::Known(field, factor))
+    };
+    match (mappings.iter().rev().find(|mapping| mapping.column == name), own) {
+        (Some(mapping), _) => known(mapping.field),
+        (None, Some(own)) => own.column(name),
+        (None, None) => known(Field::of_column(name)),
+    }
 }
 
 /// Counts the lines of a text. The reader's own count is wrong below comments and where lines end as on Windows.
@@ -294,11 +407,18 @@ fn entry(
         if MISSING.contains(&cell.to_lowercase().as_str()) {
             continue;
         }
-        let Column::Known(field, factor) = column else {
-            entry.beside.insert(name.clone(), cell);
-            continue;
+        let (field, factor) = match column {
+            Column::Known(field, factor) => (field, factor),
+            Column::Setting(setting) => {
+                entry.settings.insert(setting.clone(), cell);
+                continue;
+            }
+            Column::Counts | Column::Other => {
+                entry.beside.insert(name.clone(), cell);
+                continue;
+            }
         };
-        if let Err(expected) = put(&mut entry, name, *field, *factor, &cell) {
+        if let Err(expected) = put(&mut entry, *field, *factor, &cell) {
             entry.beside.insert(name.clone(), cell.clone());
             let (file, column) = (file.to_owned(), name.clone());
             unread.push(Unread::Cell { file, line: number, column, cell, expected });
@@ -311,11 +431,8 @@ fn entry(
 ///
 /// # Errors
 /// It is not what the field needs: what would be.
-fn put(entry: &mut Entry, column: &str, field: Field, factor: f64, cell: &str) -> Result<(), &'static str> {
+fn put(entry: &mut Entry, field: Field, factor: f64, cell: &str) -> Result<(), &'static str> {
     match field.facts().reading {
-        Reading::Text if field == Field::Setting => {
-            entry.settings.insert(column.to_owned(), cell.to_owned());
-        }
         Reading::Text => {
             entry.texts.insert(field, cell.to_owned());
         }

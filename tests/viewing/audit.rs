@@ -84,6 +84,44 @@ fn without_a_file_the_store_and_what_was_imported_are_audited() {
 }
 
 #[test]
+fn tables_of_a_report_are_audited_or_named() {
+    let project = Project::with(Matrix::new("t").batches(&[4, 8]).repeats(2));
+    project.orchestrate(&["run", "t.yaml"]).code(0);
+    project.orchestrate(&["aggregate", "t", "--include-marked"]).code(0);
+    let table = |name: &str| format!("report/t/{name}");
+    for (name, lines) in [("summary.csv", "2 lines"), ("metrics.csv", "4 lines")] {
+        let ended = audit(&project, &[&table(name)]).code(0);
+        let end = format!("audited {lines}, which make 2 rows: 0 errors");
+        assert!(ended.stdout.contains(&end) && !ended.stdout.contains("not read"), "{name}: {ended:?}");
+        assert_eq!(ended.stderr, "", "nothing is left to map");
+    }
+    let words = "is the axes.csv of `orchestrate`, with one line per value of an axis";
+    let ended = audit(&project, &[&table("axes.csv")]).code(2).says(words);
+    ended.says("hint: summary.csv and metrics.csv of the same report can be audited");
+}
+
+#[test]
+fn a_ledger_of_which_no_line_can_be_checked_is_no_success() {
+    let ledgers = [
+        ("none.csv", "model,batch\nvgg11,16\n"),
+        ("empty.csv", "model,images_per_s\nvgg11,NA\n"),
+        ("iterations.csv", "iteration,elapsed_s\n1,0.5\n"),
+    ];
+    let project = project(&ledgers);
+    for (name, why) in [
+        ("none.csv", "no column has samples per second, such as `samples_per_s`"),
+        ("empty.csv", "the column `images_per_s` has no number above 0"),
+        (
+            "iterations.csv",
+            "its lines are single iterations, by the column `iteration`, and no column has their",
+        ),
+    ] {
+        audit(&project, &[name]).code(2).says(&format!("no line of {name} can be audited: {why}"));
+    }
+    audit(&project, &["none.csv", "--map", "batch=images_per_s"]).code(0);
+}
+
+#[test]
 fn columns_are_mapped_and_those_that_are_not_read_are_told() {
     let project = project(&[("l.csv", "net,speed,note\nvgg11,10.0,a\n")]);
     let ended = audit(&project, &["l.csv", "--map", "net=model", "--map", "speed=images_per_s"]).code(0);

@@ -10,6 +10,7 @@ use crate::analysis::cost::{usd_of, usd_per_million_samples};
 use crate::analysis::foreign::{foreign_cores, stolen_cores};
 use crate::analysis::marks::mark_names;
 use crate::analysis::own::Own;
+use crate::analysis::role::Role;
 use crate::analysis::source::Source;
 use crate::analysis::{Cell, NoRecord};
 use crate::job::PARAMETERS;
@@ -69,6 +70,7 @@ fn standing<'a>() -> Vec<Sourced<JobLine<'a>>> {
             "the job has no result, or is a profiled one of a config with several rows",
             |line| line.row_of_run().filter(|_| line.measured().is_some()).map(part_text),
         )
+        .with_role(Role::Setting)
         .from(Source::Computed),
         Of::known("status", "`succeeded`, `failed` or `not_run`.", |line| status(line.cell()))
             .from(Source::Orchestrate),
@@ -84,6 +86,7 @@ fn standing<'a>() -> Vec<Sourced<JobLine<'a>>> {
         })
         .from(Source::Orchestrate),
         Of::known("in_statistics", "`true` if its throughput counts.", |line| line.run.counts())
+            .with_role(Role::Counts)
             .from(Source::Computed),
         Of::known("marks", "The names of its [marks](../marks.md).", |line| {
             list(mark_names(&line.run.marks))
@@ -122,10 +125,12 @@ fn window<'a>() -> Vec<Sourced<JobLine<'a>>> {
         Of::maybe("samples", "Samples of the measured window.", NO_RESULT, |line| {
             line.measured().map(|measured| measured.samples)
         })
+        .with_role(Role::Samples)
         .from(Source::Worker),
         Of::maybe("window_s", "Seconds of the window.", NO_RESULT, |line| {
             line.measured().map(|measured| measured.elapsed_s)
         })
+        .with_role(Role::Window)
         .from(Source::Worker),
         Of::maybe("synchronized", "Whether the device was synchronised at both ends.", NO_RESULT, |line| {
             line.measured().map(|measured| measured.synchronized)
@@ -137,6 +142,7 @@ fn window<'a>() -> Vec<Sourced<JobLine<'a>>> {
             "it is no timing job, has no result, or was not synchronised",
             JobLine::samples_per_s,
         )
+        .with_role(Role::Throughput)
         .from(Source::Computed),
         Of::maybe("iterations", "Measured iterations.", NO_RESULT, JobLine::iterations).from(Source::Worker),
         Of::maybe(
@@ -166,6 +172,7 @@ fn window<'a>() -> Vec<Sourced<JobLine<'a>>> {
             "either of the two is",
             |line| Some(line.training_flops()? * line.samples_per_s()? / 1e9),
         )
+        .with_role(Role::Attained)
         .from(Source::Computed),
         Of::maybe(
             "usd_per_million_samples",

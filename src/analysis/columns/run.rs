@@ -6,6 +6,7 @@ use crate::analysis::column::{Column, Columns, Sourced, list, of};
 use crate::analysis::group::{Row, Statistics};
 use crate::analysis::marks::Mark;
 use crate::analysis::own::Own;
+use crate::analysis::role::Role;
 use crate::analysis::sequence::Placed;
 use crate::analysis::source::Source;
 
@@ -81,8 +82,10 @@ fn throughput<'a>() -> [Of<'a>; 6] {
     [
         Of::maybe("samples_per_s", "The throughput of the run.", "its window was not synchronised", |line| {
             line.run.samples_per_s()
-        }),
-        Of::known("in_statistics", "`true` if its throughput counts.", |line| line.run.counts()),
+        })
+        .with_role(Role::Throughput),
+        Of::known("in_statistics", "`true` if its throughput counts.", |line| line.run.counts())
+            .with_role(Role::Counts),
         Of::maybe("geometric_mean_samples_per_s", "The throughput of the row.", NO_STATISTICS, |line| {
             Some(line.statistics()?.geometric_mean)
         }),

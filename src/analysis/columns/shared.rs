@@ -3,6 +3,7 @@
 use crate::analysis::column::{Column, Sourced, of};
 use crate::analysis::group::{Row, params_text};
 use crate::analysis::own::Own;
+use crate::analysis::role::Role;
 use crate::analysis::source::Source;
 use crate::job::Key;
 
@@ -44,7 +45,8 @@ pub(in crate::analysis) fn config_columns<T: OfConfig>(own: &Own) -> Vec<Sourced
             |line: &T| {
                 Some(params_text(line.key())).filter(|text| !text.is_empty()).unwrap_or("defaults".to_owned())
             },
-        ),
+        )
+        .with_role(Role::Setting),
     ];
     columns.extend(parameter_columns(own));
     of(Source::Matrix, columns)
@@ -62,6 +64,7 @@ fn parameter_columns<T: OfConfig>(own: &Own) -> Vec<Column<T>> {
             "nobody declared it",
             move |line: &T| line.key().param(&parameter),
         )
+        .with_role(Role::Setting)
     };
     own.parameters.iter().map(column).collect()
 }
@@ -76,7 +79,9 @@ pub(in crate::analysis) fn host_column<T: OfRow>() -> Sourced<T> {
 
 /// Which of the rows of its config a row is.
 pub(in crate::analysis) fn part_column<T: OfRow>() -> Sourced<T> {
-    Column::known("part", PART, |line: &T| part_text(line.row())).from(Source::Computed)
+    Column::known("part", PART, |line: &T| part_text(line.row()))
+        .with_role(Role::Setting)
+        .from(Source::Computed)
 }
 
 /// The meaning of the column `part`.
@@ -98,8 +103,8 @@ pub(super) const UNIT: &str =
     "What a sample is, in the plural: `images`, `tokens`; `samples` if nobody says.";
 
 /// The meaning of the column `flops_convention`.
-pub(super) const CONVENTION: &str = "How these FLOPs are counted: `layer-by-layer`, or `seed1` or `seed2` \
-    for comparison; `worker` if the worker counts them.";
+pub(super) const CONVENTION: &str = "How these FLOPs are counted: `layer-by-layer`; `seed1`, twice the \
+    forward pass; `seed2`, 3 per MAC of the forward pass; `worker` if the worker counts them.";
 
 /// The meaning of the column `peaks_confidence`.
 pub(super) const CONFIDENCE: &str = "How reliable the peaks are: `high`, `medium`, `low` or `estimate`.";

@@ -10,6 +10,7 @@ use crate::analysis::column::{Column, Columns, Sourced, list, of};
 use crate::analysis::counted::{NcuRun, TimeShares, placed_kernels};
 use crate::analysis::group::{Row, Statistics};
 use crate::analysis::own::Own;
+use crate::analysis::role::Role;
 use crate::analysis::source::Source;
 use crate::record::PerfCounters;
 use crate::stats::{Interval, TooFew};
@@ -107,17 +108,20 @@ fn statistics<'a>() -> Vec<Sourced<&'a Row<'a>>> {
     let columns = [
         Of::known("n", "Runs that count.", |row| {
             row.statistics.as_ref().map_or(0, |statistics| statistics.n)
-        }),
+        })
+        .with_role(Role::Runs),
         statistic(
             "geometric_mean_samples_per_s",
             "The throughput: the geometric mean of these runs. See [Statistics](../method.md#statistics).",
             NO_STATISTICS,
             |it| Some(it.geometric_mean),
-        ),
+        )
+        .with_role(Role::Throughput),
         statistic("median_samples_per_s", "Their median.", NO_STATISTICS, |it| Some(it.median)),
         statistic("mad_samples_per_s", "Their median absolute deviation.", ONE_RUN, |it| it.mad.ok()),
         statistic("mean_samples_per_s", "Their mean.", NO_STATISTICS, |it| Some(it.mean)),
-        statistic("sd_samples_per_s", "Their standard deviation.", ONE_RUN, |it| it.sd.ok()),
+        statistic("sd_samples_per_s", "Their standard deviation.", ONE_RUN, |it| it.sd.ok())
+            .with_role(Role::ThroughputSd),
         statistic("cv_percent", "Standard deviation ÷ mean.", ONE_RUN, |it| it.cv.ok().map(|cv| 100.0 * cv)),
         statistic("min_samples_per_s", "The slowest of them.", NO_STATISTICS, |it| Some(it.min)),
         statistic("max_samples_per_s", "The fastest of them.", NO_STATISTICS, |it| Some(it.max)),
@@ -203,6 +207,7 @@ fn cost<'a>() -> Vec<Sourced<&'a Row<'a>>> {
             "either of the two is",
             |row| Some(row.attained()? / 1e9),
         )
+        .with_role(Role::Attained)
         .from(Source::Computed),
         Of::maybe(
             "percent_of_peak",
@@ -224,6 +229,7 @@ fn cost<'a>() -> Vec<Sourced<&'a Row<'a>>> {
             "no peaks file for the device has it",
             |row| Some(row.ceilings()?.ceiling(row.config.precision)?.flops_per_s.high / 1e9),
         )
+        .with_role(Role::Peak)
         .from(Source::Peaks),
         Of::maybe(
             "peak_kind",
