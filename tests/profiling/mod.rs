@@ -78,8 +78,8 @@ fn ncu_counts_what_the_timing_job_does() {
 fn counters_are_shown_and_aggregated() {
     let lab = Lab::new("ok", gpu("t"));
     lab.orchestrate(&["run", "t.yaml"]).code(0);
-    let shown = lab.orchestrate(&["show", "cpu_m_fp32_bs4_ncu"]).code(0).stdout;
-    assert!(shown.contains("dram_bytes") && shown.contains("5120"), "{shown}");
+    let shown = lab.orchestrate(&["show", "cpu_m_fp32_bs4_ncu", "--all"]).code(0).stdout;
+    assert!(shown.contains("dram_bytes") && shown.contains("5.0 KiB"), "{shown}");
     // On a busy host, such a short job is contended and would be left out.
     lab.orchestrate(&["aggregate", "t", "--include-marked"]).code(0);
     let table = |name: &str| fs::read_to_string(lab.project.path("report/t").join(name)).unwrap();

@@ -215,7 +215,7 @@ fn a_run_that_is_stopped_because_the_machine_is_taken_away_says_so() {
             ("interrupted", vec![CloudNoticeKind::Preemption])
         );
         assert!(outcome.ends_with("): orchestrate was told to stop by SIGTERM"), "{outcome}");
-        let shown = project.orchestrate(&["show", "cpu_m_fp32_bs4_run1"]).code(0).stdout;
+        let shown = project.orchestrate(&["show", "cpu_m_fp32_bs4_run1", "--all"]).code(0).stdout;
         assert!(shown.contains("notices 0 kind") && shown.contains(TAKEN), "{shown}");
         assert_eq!(private_files(&project.path(".")), [""; 0]);
         project.assert_quiet();

@@ -42,7 +42,7 @@ fn an_output_over_its_limit_loses_its_middle_and_the_job_succeeds() {
         assert!(missing.abs_diff(noted.unwrap() / 7) <= 3, "{name}: {kept} lines kept, {noted:?} bytes cut");
     }
     let job = project.store().job_dirs().unwrap()[0].name();
-    let shown = project.orchestrate(&["show", &job]).code(0).stdout;
+    let shown = project.orchestrate(&["show", &job, "--all"]).code(0).stdout;
     assert!(shown.contains("stdout_cut_bytes") && shown.contains("stderr_cut_bytes"), "{shown}");
     assert!(project.orchestrate(&["logs", &job]).code(0).stdout.contains(MARK));
 }

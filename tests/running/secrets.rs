@@ -77,7 +77,7 @@ fn the_value_of_a_secret_reaches_the_worker_and_nothing_else() {
     let verbs: [&[&str]; 5] = [
         &["plan", "m.yaml", "--json"],
         &["explain", label],
-        &["show", label],
+        &["show", label, "--all"],
         &["show", label, "--json"],
         &["status", "--json"],
     ];
@@ -248,7 +248,7 @@ fn of_an_address_with_a_password_it_is_compared_whether_it_is_set() {
     assert_eq!(why(&[("HTTPS_PROXY", &second)]), "", "a done job stays done");
     assert_eq!(why(&[]), "$HTTPS_PROXY set → not set");
     let label = "cpu_m_fp32_bs4_run1";
-    for verb in [&["show", label][..], &["explain", label], &["status", "--json"], &["verify"]] {
+    for verb in [&["show", label, "--all"][..], &["explain", label], &["status", "--json"], &["verify"]] {
         let ended = orchestrate(&project, verb, &[]);
         assert!(ended.status.success() && !said(&ended).contains("hush"), "{verb:?}: {ended:?}");
     }
@@ -263,7 +263,7 @@ fn a_password_that_everybody_may_see_is_declared_so() {
     let env = "variables: { PIP_INDEX_URL: 'https://guest:guest@host/' }, not_secret: [PIP_INDEX_URL]";
     let project = Project::new().and_yaml(&addresses(env));
     project.orchestrate(&["run", "m.yaml"]).code(0);
-    let shown = project.orchestrate(&["show", "cpu_m_fp32_bs4_run1"]).code(0).stdout;
+    let shown = project.orchestrate(&["show", "cpu_m_fp32_bs4_run1", "--all"]).code(0).stdout;
     assert!(shown.contains("https://guest:guest@host/"), "{shown}");
     let verified = project.orchestrate(&["verify"]).code(0);
     assert!(!verified.stdout.contains("shows the value"), "{verified:?}");
@@ -370,7 +370,9 @@ fn what_an_older_version_wrote_is_not_shown_and_leaves_the_plan() {
     let resumed = project.orchestrate(&["resume"]).code(0);
     assert!(resumed.stdout.contains("m: all 1 jobs are done"), "{resumed:?}");
     assert_eq!(files_with(&project.path("runs/.plans"), "hush"), Vec::<String>::new());
-    for verb in [&["show", "cpu_m_fp32_bs4_run1"][..], &["explain", "cpu_m_fp32_bs4_run1"], &["status"]] {
+    for verb in
+        [&["show", "cpu_m_fp32_bs4_run1", "--all"][..], &["explain", "cpu_m_fp32_bs4_run1"], &["status"]]
+    {
         let ended = project.orchestrate(verb).code(0);
         assert!(!format!("{ended:?}").contains("hush"), "{verb:?}: {ended:?}");
     }

@@ -79,7 +79,7 @@ fn the_record_keeps_what_the_worker_reported() {
     ))
     .unwrap();
     assert_eq!(record["measurement"]["effective"], expected);
-    let shown = project.orchestrate(&["show", "cpu_resnet18_fp32_bs4_run1"]).code(0).stdout;
+    let shown = project.orchestrate(&["show", "cpu_resnet18_fp32_bs4_run1", "--all"]).code(0).stdout;
     assert!(shown.contains("effective size ") && shown.contains("effective own a "), "{shown}");
 }
 

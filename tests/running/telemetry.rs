@@ -35,7 +35,7 @@ fn a_run_leaves_its_samples_and_their_sum() {
         assert!(telemetry.readings(Sensor::MemoryAvailable).is_some_and(|bytes| bytes.min > 0.0));
     }
     assert_eq!(record.observed.gate, None, "nothing was asked for");
-    let shown = project.orchestrate(&["show", "cpu_m_fp32_bs4_run1"]).code(0);
+    let shown = project.orchestrate(&["show", "cpu_m_fp32_bs4_run1", "--all"]).code(0);
     assert!(shown.stdout.contains("\ntelemetry of attempt 1\n"), "{shown:?}");
     project.orchestrate(&["aggregate", "t"]).code(0);
     let metrics = fs::read_to_string(project.path("report/t/metrics.csv")).unwrap();

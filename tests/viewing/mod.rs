@@ -101,7 +101,7 @@ fn one_job_is_shown_by_any_of_its_names() {
     let status = project.orchestrate(&["status", "t", "--json"]).json();
     let failure = &status["failures"][0];
     let directory = failure["directory"].as_str().unwrap();
-    let shown = project.orchestrate(&["show", &format!("runs/{directory}")]).code(0);
+    let shown = project.orchestrate(&["show", &format!("runs/{directory}"), "--all"]).code(0);
     for part in ["exited with code 3: RuntimeError: it went wrong", "    exit3 \\\n", "host hostname"] {
         assert!(shown.stdout.contains(part), "no `{part}` in {shown:?}");
     }

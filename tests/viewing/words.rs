@@ -81,6 +81,7 @@ fn no_verb_prints_a_workers_words_as_they_are() {
     ];
     for name in &names {
         calls.push(vec!["show", name]);
+        calls.push(vec!["show", name, "--all"]);
         calls.push(vec!["show", name, "--json"]);
         calls.push(vec!["explain", name]);
     }

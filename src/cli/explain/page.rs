@@ -421,6 +421,7 @@ mod tests {
             run: vec![Mark::Contended { by: "others".into() }, Mark::OnBattery],
             row: vec![Mark::HighVariation { cv: 0.112, at_least: 0.064, n: 3, threshold: 0.05 }],
             class: Some(Class { experiment: Some("measure".into()), ..Class::unknown("no peaks") }),
+            of_row: None,
         };
         let page = Explanation::of(&job, &inventory, marked);
         let text = page.text();

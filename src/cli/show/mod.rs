@@ -1,8 +1,10 @@
-//! `orchestrate show`: everything about one job.
+//! `orchestrate show`: what matters about one job, or everything.
 //!
-//! This file reads the store; [`page`] is the output.
+//! This file reads the store; [`brief`] and [`page`] are the output.
 #![expect(clippy::disallowed_methods, reason = "this verb reads a job's directory")]
 
+mod brief;
+mod number;
 mod page;
 
 use std::fs;
@@ -22,6 +24,7 @@ use crate::plan::{NotDone, Standing};
 use crate::record::Record;
 use crate::store::Store;
 
+use brief::brief_text;
 use page::{AttemptPage, Page};
 
 /// The arguments of `orchestrate show`.
@@ -29,12 +32,16 @@ use page::{AttemptPage, Page};
 pub(super) struct ShowArgs {
     #[command(flatten)]
     job: PickArgs,
+    /// Print everything that was declared, measured and observed, and the command.
+    #[arg(long)]
+    all: bool,
     /// Print the record that decides about the job as JSON.
     #[arg(long)]
     json: bool,
 }
 
-/// Prints the job's key, attempts, measurement, process, provenance, files and command.
+/// Prints the job's state, config, throughput and doubts on a screen; with `--all`, also its whole measurement, process,
+/// provenance, files and command.
 pub(super) fn run(args: ShowArgs, global: &Global) -> Result<Exit, Failure> {
     let store = Store::at(&global.store).map_err(Failure::store)?;
     let found = args.job.find(&store)?;
@@ -53,10 +60,14 @@ pub(super) fn run(args: ShowArgs, global: &Global) -> Result<Exit, Failure> {
     let page = load_page(&found.dir, job, standing)
         .map(|page| Page { usd_per_hour, doubts, ..page })
         .map_err(|source| ReadError { path: found.dir.path().to_owned(), source })?;
-    print(&page.text())?;
+    print(&if args.all { page.text() } else { brief_text(&page) })?;
     if !page.attempts.is_empty() {
         let (name, store) = (found.dir.name(), store_flag(global));
-        hint(global.quiet, &format!("`orchestrate logs {name}{store}` prints the worker's output"));
+        let all = match args.all {
+            true => String::new(),
+            false => format!("`orchestrate show {name}{store} --all` prints everything, "),
+        };
+        hint(global.quiet, &format!("{all}`orchestrate logs {name}{store}` prints the worker's output"));
     }
     Ok(Exit::Done)
 }

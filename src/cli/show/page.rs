@@ -1,8 +1,9 @@
-//! The page about one job, as text. Pure.
+//! Everything about one job, as text. Pure.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::number::{field_text, number_text};
 use crate::analysis::cost::{usd_of, usd_per_million_samples};
 use crate::analysis::energy::{Draw, cpu_draw, gpu_draw};
 use crate::analysis::marks::Mark;
@@ -11,7 +12,7 @@ use crate::cli::marked::Doubts;
 use crate::cli::words::mark_text;
 use crate::job::{Job, Key, Kind, WorkerTemplate};
 use crate::plan::{Standing, quote};
-use crate::protocol::Measurement;
+use crate::protocol::{Measurement, OwnMetric};
 use crate::record::perf::{Count, PerfEvent};
 use crate::record::{
     Counters, Observed, ProcessStats, Provenance, Readings, Record, SET, holds_password, looks_secret,
@@ -47,21 +48,31 @@ pub(super) struct AttemptPage {
 }
 
 /// The names and values of a section.
-type Lines = Vec<(String, String)>;
+pub(super) type Lines = Vec<(String, String)>;
 
 impl Page {
+    /// The record of the last attempt that left one.
+    pub(super) fn last_record(&self) -> Option<&Record> {
+        self.attempts.iter().rev().find_map(|attempt| attempt.record.as_ref())
+    }
+
+    /// Whether it is done, or why not.
+    pub(super) fn state(&self) -> String {
+        match &self.standing {
+            Standing::Done(_) => "done".to_owned(),
+            Standing::NotDone(not_done) => format!("not done: {not_done}"),
+        }
+    }
+
     /// The whole page.
     pub(super) fn text(&self) -> String {
         let mut text = format!("{}\n", self.job.label());
         section(&mut text, "", self.head());
         section(&mut text, "key", self.key());
         section(&mut text, "attempts", self.attempt_lines());
-        section(&mut text, "marks", mark_lines(&self.doubts.run));
-        section(&mut text, "marks of its row", mark_lines(&self.doubts.row));
-        text += &self.unconfirmed();
-        text += &self.altered();
+        text += &self.warnings();
         // The last record decides. The outcomes of earlier ones are listed above.
-        if let Some(record) = self.attempts.iter().rev().find_map(|attempt| attempt.record.as_ref()) {
+        if let Some(record) = self.last_record() {
             let title = format!("of attempt {}", record.attempt);
             let measurement = record.measurement.as_ref().map(|it| measurement(it, &record.key));
             section(&mut text, &format!("measurement {title}"), measurement.unwrap_or_default());
@@ -85,21 +96,16 @@ impl Page {
     /// `command.sh` without the values of secrets, or if it is missing, the argv of the last record.
     fn command_text(&self) -> Option<String> {
         let remembered = || {
-            let record = self.attempts.iter().rev().find_map(|attempt| attempt.record.as_ref())?;
+            let record = self.last_record()?;
             let words: Vec<String> = record.provenance.command.iter().map(|word| quote(word)).collect();
             Some(words.join(" "))
         };
-        let last = self.attempts.iter().rev().find_map(|attempt| attempt.record.as_ref());
-        let provenance = last.map(|record| &*record.provenance);
+        let provenance = self.last_record().map(|record| &*record.provenance);
         self.command.as_ref().map(|script| without_secrets(script, provenance)).or_else(remembered)
     }
 
     fn head(&self) -> Lines {
-        let state = match &self.standing {
-            Standing::Done(_) => "done".to_owned(),
-            Standing::NotDone(not_done) => format!("not done: {not_done}"),
-        };
-        vec![line("id", self.job.id()), line("state", state), line("directory", &self.directory)]
+        vec![line("id", self.job.id()), line("state", self.state()), line("directory", &self.directory)]
     }
 
     fn key(&self) -> Lines {
@@ -122,6 +128,14 @@ impl Page {
             lines.push(line("profiled counters", key.profile.counters.join(", ")));
         }
         lines
+    }
+
+    /// The sections on what there is to know before its numbers are used; empty if there is nothing.
+    pub(super) fn warnings(&self) -> String {
+        let mut text = String::new();
+        section(&mut text, "marks", mark_lines(&self.doubts.run));
+        section(&mut text, "marks of its row", mark_lines(&self.doubts.row));
+        text + &self.unconfirmed() + &self.altered()
     }
 
     /// The section on parameters that the record does not confirm; empty if it confirms all.
@@ -188,9 +202,10 @@ fn counters(counters: &Counters) -> Lines {
             let totals = ncu.totals();
             lines.push(line("kernels", ncu.kernels));
             let missing = || "not measured".to_owned();
-            let number = |value: Option<u64>| value.map_or_else(missing, |value| value.to_string());
-            lines.push(line("executed_flops", number(totals.flops)));
-            lines.push(line("dram_bytes", number(totals.dram_bytes)));
+            let totals = [("executed_flops", totals.flops), ("dram_bytes", totals.dram_bytes)];
+            lines.extend(totals.map(|(name, value)| {
+                line(name, value.map_or_else(missing, |value| field_text(name, value as f64)))
+            }));
             let share = ncu.zero_flop_share().map(|share| format!("{:.1} %", 100.0 * share));
             lines.push(line("zero_flop_time", share.unwrap_or_else(missing)));
             lines.extend(
@@ -215,12 +230,13 @@ fn counters(counters: &Counters) -> Lines {
     lines
 }
 
-fn line(name: impl ToString, value: impl ToString) -> (String, String) {
+/// A line of a section.
+pub(super) fn line(name: impl ToString, value: impl ToString) -> (String, String) {
     (name.to_string(), value.to_string())
 }
 
 /// Adds a section with aligned names, or nothing if it has no lines.
-fn section(text: &mut String, title: &str, lines: Lines) {
+pub(super) fn section(text: &mut String, title: &str, lines: Lines) {
     if lines.is_empty() {
         return;
     }
@@ -248,14 +264,20 @@ fn measurement(measurement: &Measurement, key: &Key) -> Lines {
         let unit = measurement.unit(key);
         lines.push(line(format!("{unit}/s"), rate_text(measurement.samples_per_s())));
     }
-    for (name, metric) in &measurement.metrics {
-        let Some(value) = metric.compared(measurement.elapsed_s) else { continue };
-        let unit = metric.compared_unit(name).map(|unit| format!(" {unit}")).unwrap_or_default();
-        lines.push(line(format!("metric {name}"), format!("{}{unit}", number_text(value))));
-    }
+    lines.extend(metric_lines(measurement));
     lines.extend(fields("effective ", &measurement.effective));
     lines.extend(fields("", &measurement.details));
     lines
+}
+
+/// The metrics of the worker's own, as they are compared.
+pub(super) fn metric_lines(measurement: &Measurement) -> Lines {
+    let metric = |(name, metric): (&String, &OwnMetric)| {
+        let value = metric.compared(measurement.elapsed_s)?;
+        let unit = metric.compared_unit(name).map(|unit| format!(" {unit}")).unwrap_or_default();
+        Some(line(format!("metric {name}"), format!("{}{unit}", number_text(value))))
+    };
+    measurement.metrics.iter().filter_map(metric).collect()
 }
 
 /// What `first_step_s` is about: people take it for the time that compiling takes.
@@ -361,7 +383,7 @@ fn add_fields(name: &str, value: &Value, lines: &mut Lines) {
         Value::Null => {}
         Value::Object(map) => {
             if let Ok(readings) = Readings::deserialize(value) {
-                return lines.push(line(name, readings_text(&readings)));
+                return lines.push(line(name, readings_text(name, &readings)));
             }
             for (field, value) in map {
                 let name = if name.is_empty() { field.clone() } else { format!("{name} {field}") };
@@ -376,31 +398,30 @@ fn add_fields(name: &str, value: &Value, lines: &mut Lines) {
             }
         }
         Value::Array(values) => {
-            let words: Vec<String> = values.iter().map(scalar_text).collect();
+            let words: Vec<String> = values.iter().map(|value| scalar_text(name, value)).collect();
             lines.push(line(name, words.join(", ")));
         }
-        scalar => lines.push(line(name, scalar_text(scalar))),
+        scalar => lines.push(line(name, scalar_text(name, scalar))),
     }
 }
 
-/// A summary of a sensor's readings.
-fn readings_text(readings: &Readings) -> String {
+/// A summary of the readings of the sensor `name`.
+fn readings_text(name: &str, readings: &Readings) -> String {
     let [min, mean, max, first, last] =
-        [readings.min, readings.mean, readings.max, readings.first, readings.last].map(number_text);
+        [readings.min, readings.mean, readings.max, readings.first, readings.last]
+            .map(|value| field_text(name, value));
     format!("mean {mean}, from {min} to {max}; first {first}, last {last}")
 }
 
-fn scalar_text(value: &Value) -> String {
+/// `value` of the field `name`. Whole numbers have all of their digits, but for bytes.
+fn scalar_text(name: &str, value: &Value) -> String {
     match value {
         Value::String(text) => text.clone(),
-        Value::Number(number) if number.is_f64() => number_text(number.as_f64().unwrap_or(f64::NAN)),
+        Value::Number(number) if number.is_f64() || name.ends_with("bytes") => {
+            field_text(name, number.as_f64().unwrap_or(f64::NAN))
+        }
         other => other.to_string(),
     }
-}
-
-/// At most six decimals: no clock here is finer, and further digits only come from the binary fraction.
-fn number_text(number: f64) -> String {
-    decimals(number, 6)
 }
 
 #[cfg(test)]
@@ -482,7 +503,7 @@ mod tests {
           cpu_mhz            mean 2950, from 2900 to 3000; first 3000, last 2950
           of_window          true
           samples            9
-          swapped_out_bytes  0
+          swapped_out_bytes  0 B
           processor power    50 W, 0.5000 J per sample (counter)
         ");
     }
