@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use super::failure::disk_remedy;
 use super::narrow::{GAP, fitted};
-use super::wrap::wrapped;
+use super::wrap::{wrapped, wrapped_whole};
 use super::{Exit, Failure};
 use crate::clean::printable;
 use crate::files::write_atomic;
@@ -38,6 +38,13 @@ pub(super) fn print_whole(text: &str) -> Result<(), Failure> {
 pub(super) fn fitting(text: &str, width: Option<u16>) -> String {
     let text = printable(text);
     width.map_or_else(|| text.to_string(), |width| wrapped(&text, width.into()))
+}
+
+/// The line `text` of a run as a terminal of `width` may show it. It breaks at words although several blanks in a row
+/// align its beginning with other lines. `None` if it is for no terminal.
+pub(super) fn narrated(text: &str, width: Option<u16>) -> String {
+    let text = printable(text);
+    width.map_or_else(|| text.to_string(), |width| wrapped_whole(&text, width.into()))
 }
 
 /// Prints `text` and a newline; see [`print`].

@@ -1,12 +1,11 @@
 //! Shows the progress of a run on standard error: bars on a terminal, plain lines elsewhere, only errors if quiet.
 //! [`Narrator`] decides what is said; this file only displays it.
+#![expect(clippy::disallowed_methods, reason = "a variable says what the terminal can do")]
 
 use std::io::{IsTerminal, Write};
 
-use indicatif::ProgressDrawTarget;
-
 use super::bars::Bars;
-use super::output::{fitting, stderr_width};
+use super::output::{narrated, stderr_width};
 use crate::event::{Event, Narrator, Observer, Saying, Weight};
 use crate::plan::Estimator;
 
@@ -22,9 +21,10 @@ pub(super) enum Style {
 }
 
 impl Style {
-    /// Bars if standard error is a terminal, lines if not, only errors if `quiet`.
+    /// Bars if standard error is a terminal that obeys, lines if not, only errors if `quiet`.
     pub(super) fn choose(quiet: bool) -> Style {
-        match (quiet, std::io::stderr().is_terminal()) {
+        let obeys = std::env::var_os("TERM").is_some_and(|kind| !kind.is_empty() && kind != "dumb");
+        match (quiet, std::io::stderr().is_terminal() && obeys) {
             (true, _) => Style::Quiet,
             (false, true) => Style::Bars,
             (false, false) => Style::Lines,
@@ -43,7 +43,7 @@ pub(super) struct Display {
 impl Display {
     /// A display whose remaining times come from `estimator`, which learns from every finished job.
     pub(super) fn new(estimator: Estimator, style: Style) -> Display {
-        let bars = (style == Style::Bars).then(|| Bars::on(ProgressDrawTarget::stderr()));
+        let bars = (style == Style::Bars).then(|| Bars::on(std::io::stderr()));
         Display { narrator: Narrator::new(estimator), style, bars }
     }
 
@@ -56,7 +56,7 @@ impl Display {
         if !wanted {
             return;
         }
-        let text = fitting(&saying.text, stderr_width());
+        let text = narrated(&saying.text, stderr_width());
         match &self.bars {
             Some(bars) => bars.print(&text),
             // `eprintln!` would panic if nobody reads any more. One write, so that the lines of two runs never mix.
@@ -93,7 +93,7 @@ mod tests {
     fn bars_take_every_event() {
         for style in [Style::Bars, Style::Quiet] {
             let mut display = Display::new(Estimator::default(), style);
-            display.bars = (style == Style::Bars).then(|| Bars::on(ProgressDrawTarget::hidden()));
+            display.bars = (style == Style::Bars).then(|| Bars::on(std::io::sink()));
             let one = Job::new(fixture::key("cpu", "resnet18", 16, 1));
             let to_run = Decided { job: one.clone(), decision: Decision::Run(NotDone::NeverRan) };
             let good = fixture::record(one.key().clone(), 80.0, 0);

@@ -18,21 +18,29 @@ pub(super) fn wrapped(text: &str, width: usize) -> String {
     lines.join("\n")
 }
 
+/// The same for a single line that breaks even if it is aligned with others. Within a line, blanks stay as they are.
+pub(super) fn wrapped_whole(line: &str, width: usize) -> String {
+    if line.width() <= width { line.to_owned() } else { broken(line, width) }
+}
+
 fn wrapped_line(line: &str, width: usize) -> String {
-    let text = line.trim_start();
     // Blanks in a row align something with other lines.
-    if line.width() <= width || text.contains("  ") {
-        return line.to_owned();
-    }
+    let is_aligned = line.trim_start().contains("  ");
+    if line.width() <= width || is_aligned { line.to_owned() } else { broken(line, width) }
+}
+
+/// `line` in lines of `width` columns at most, if its words allow it.
+fn broken(line: &str, width: usize) -> String {
+    let text = line.trim_start();
     let indent = &line[..line.len() - text.len()];
     let mut lines = vec![String::new()];
-    for word in words(text) {
+    for (blanks, word) in words(text) {
         let begins = if lines.len() == 1 { indent.width() } else { indent.width() + INDENT };
         let last = lines.last_mut().expect("there is a first line");
         if last.is_empty() {
             word.clone_into(last);
-        } else if begins + last.width() + 1 + word.width() <= width {
-            last.push(' ');
+        } else if begins + last.width() + blanks.width() + word.width() <= width {
+            last.push_str(blanks);
             last.push_str(word);
         } else {
             lines.push(word.to_owned());
@@ -41,17 +49,18 @@ fn wrapped_line(line: &str, width: usize) -> String {
     format!("{indent}{}", lines.join(&format!("\n{indent}{}", " ".repeat(INDENT))))
 }
 
-/// The words of `text`. What stands between two backticks is one word.
-fn words(text: &str) -> Vec<&str> {
+/// The words of `text`, each with the blanks before it. What stands between two backticks is one word.
+fn words(text: &str) -> Vec<(&str, &str)> {
     let mut words = Vec::new();
-    let mut rest = text.trim();
+    let mut rest = text.trim_end();
     while !rest.is_empty() {
+        let (blanks, begun) = rest.split_at(rest.len() - rest.trim_start().len());
         let is_end = |(place, letter): &(usize, char)| {
-            letter.is_whitespace() && rest[..*place].matches('`').count().is_multiple_of(2)
+            letter.is_whitespace() && begun[..*place].matches('`').count().is_multiple_of(2)
         };
-        let end = rest.char_indices().find(is_end).map_or(rest.len(), |(place, _)| place);
-        words.push(&rest[..end]);
-        rest = rest[end..].trim_start();
+        let end = begun.char_indices().find(is_end).map_or(begun.len(), |(place, _)| place);
+        words.push((blanks, &begun[..end]));
+        rest = &begun[end..];
     }
     words
 }
@@ -82,6 +91,14 @@ mod tests {
     fn what_is_aligned_stays() {
         let source = "  3 | models: [resnet18]   # a comment\n    |          ^^^^^^^^";
         assert_eq!(wrapped(source, 20), source);
+    }
+
+    #[test]
+    fn a_line_of_a_run_breaks_although_it_is_aligned() {
+        let line = "[ 1/36] done   cpu_vgg16_fp32_bs4_run1  381.0 images/s in 1.2s";
+        let expected = "[ 1/36] done   cpu_vgg16_fp32_bs4_run1  381.0\n  images/s in 1.2s";
+        assert_eq!(wrapped_whole(line, 46), expected);
+        assert_eq!(wrapped_whole(line, 80), line);
     }
 
     #[test]
