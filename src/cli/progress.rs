@@ -6,6 +6,7 @@ use std::io::{IsTerminal, Write};
 
 use super::bars::Bars;
 use super::output::{narrated, stderr_width};
+use super::remarks::Remarks;
 use crate::event::{Event, Narrator, Observer, Saying, Weight};
 use crate::plan::Estimator;
 
@@ -38,13 +39,19 @@ pub(super) struct Display {
     narrator: Narrator,
     style: Style,
     bars: Option<Bars>,
+    remarks: Option<Remarks>,
 }
 
 impl Display {
     /// A display whose remaining times come from `estimator`, which learns from every finished job.
     pub(super) fn new(estimator: Estimator, style: Style) -> Display {
         let bars = (style == Style::Bars).then(|| Bars::on(std::io::stderr()));
-        Display { narrator: Narrator::new(estimator), style, bars }
+        Display { narrator: Narrator::new(estimator), style, bars, remarks: None }
+    }
+
+    /// The same, and it says beside finished jobs what leaves them out.
+    pub(super) fn with_remarks(self, remarks: Remarks) -> Display {
+        Display { remarks: Some(remarks), ..self }
     }
 
     fn say(&self, saying: &Saying) {
@@ -70,8 +77,13 @@ impl Observer for Display {
         if matches!(event, Event::Finished(_)) {
             self.bars = None;
         }
-        if let Some(saying) = self.narrator.tell(event) {
+        if let Some(mut saying) = self.narrator.tell(event) {
+            let advice = match (event, &mut self.remarks) {
+                (Event::Ended { job, record, .. }, Some(remarks)) => remarks.add(&mut saying, job, record),
+                _ => None,
+            };
             self.say(&saying);
+            advice.iter().for_each(|advice| self.say(advice));
         }
         if let Some(bars) = &self.bars {
             bars.update(&self.narrator, event);

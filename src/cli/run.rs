@@ -11,6 +11,7 @@ use std::time::Instant;
 
 use chrono::Utc;
 
+use super::busy::warn_of_others;
 use super::clouds::contradiction_lines;
 use super::drift::{renamed_hints, renamed_lines};
 use super::ended::{ended_text, failures_text, nothing_to_do};
@@ -26,14 +27,17 @@ use super::output::{hint, print_whole, say, warn};
 use super::progress::{Display, Style};
 use super::queue::{Followed, Handing, Queues, follow, look, print_submissions, submit};
 use super::refusal::{dispatch_failure, site_failure};
+use super::remarks::Remarks;
 use super::runtime::wait_for;
 use super::secrets::{load_secrets, tell_guarded};
 use super::select::SelectArgs;
 use super::stale::{Here, tell_stale, unconfirmed_jobs};
 use super::{Exit, Failure, Global};
+use crate::analysis::idle::Idle;
 use crate::analysis::unconfirmed::unconfirmed_text;
 use crate::clean::printable;
 use crate::event::Summary;
+use crate::host::survey::Glance;
 use crate::host::{Programs, probe_cloud};
 use crate::job::{Kind, State};
 use crate::plan::{
@@ -101,6 +105,7 @@ pub(super) fn execute(
     let selection = how.select.apply(plan)?;
     let store = open_store(global, how.dry_run)?;
     let inventory = inventory.map_err(Failure::store)?;
+    let glance = Glance::take();
     let mut here = Here::probe();
     let mut decided = here.decide(plan, &inventory);
     decided.retain(|decided| selection.contains(decided.job.key()));
@@ -117,7 +122,7 @@ pub(super) fn execute(
     }
     warn_of_results(plan, &inventory, global);
     let Here { host, programs, .. } = here;
-    let execution = Execution { plan, how, global, store: &store, host: &host, decided: &decided };
+    let execution = Execution { plan, how, global, store: &store, host: &host, decided: &decided, glance };
     if !decided.iter().any(|decided| decided.decision.runs()) {
         print(&nothing_to_do(plan.matrix.name.as_str(), &decided));
         execution.advise_of_stale();
@@ -152,6 +157,8 @@ struct Execution<'a> {
     store: &'a Store,
     host: &'a HostFacts,
     decided: &'a [Decided],
+    /// Of the time when the run began.
+    glance: Glance,
 }
 
 /// The jobs of a run by what starts them.
@@ -194,6 +201,9 @@ impl Execution<'_> {
         }
         if !self.global.quiet {
             tell_others(self.store, self.global);
+            if runs_here {
+                warn_of_others(&self.glance, self.plan, &shares.local, self.host);
+            }
         }
         let began = Instant::now();
         let summary = wait_for(self.run_everywhere(&shares, &handing, inventory, site))??;
@@ -220,7 +230,7 @@ impl Execution<'_> {
         };
         let followed = match queues {
             Some(mut queues) if summary.stopped_by.is_none() => {
-                let mut observer = self.display(std::iter::empty());
+                let mut observer = self.display(std::iter::empty(), Idle::default());
                 Some(follow(&mut queues, handing, &shares.queued, self.host, &mut observer).await?)
             }
             _ => None,
@@ -281,7 +291,8 @@ impl Execution<'_> {
         });
         let cloud = probe_cloud();
         contradiction_lines(self.plan, decided, cloud.as_ref()).iter().for_each(|line| warn(line));
-        let mut observer = self.display(earlier);
+        let idle = Idle::of(inventory.records());
+        let mut observer = self.display(earlier, idle);
         let order = RunOrder {
             store: self.store,
             plan: self.plan,
@@ -301,9 +312,11 @@ impl Execution<'_> {
         result.map_err(|error| dispatch_failure(error, self.store, self.plan, &again, self.global))
     }
 
-    /// Shows a run, with remaining times that come from `earlier` records.
-    fn display<'r>(&self, earlier: impl Iterator<Item = &'r Record>) -> Display {
-        Display::new(Estimator::new(self.plan, earlier), Style::choose(self.global.quiet))
+    /// Shows a run, with remaining times that come from `earlier` records. `idle` says how busy machines are by
+    /// themselves.
+    fn display<'r>(&self, earlier: impl Iterator<Item = &'r Record>, idle: Idle) -> Display {
+        let display = Display::new(Estimator::new(self.plan, earlier), Style::choose(self.global.quiet));
+        display.with_remarks(Remarks::new(self.plan, idle))
     }
 
     /// Prints how the run ended after `seconds`, and the next commands.

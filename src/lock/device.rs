@@ -227,6 +227,13 @@ impl<F: FnMut(&Waiting)> Observer for OnWait<F> {
     }
 }
 
+/// Whether something else is measured on this host now, so that a job for the whole host would wait. Unknown, and so
+/// `false`, where locks do not work.
+pub fn is_host_held() -> bool {
+    let Ok(file) = open_lock(&lock_dir_path().join("host.lock")) else { return false };
+    matches!(file.try_lock(), Err(TryLockError::WouldBlock))
+}
+
 /// The directory of locks that the environment sets, or the default. A relative one is below the current directory.
 pub fn lock_dir_path() -> PathBuf {
     std::env::var_os(LOCK_DIR_VARIABLE).map_or_else(|| "/tmp/orchestrate-locks".into(), PathBuf::from)

@@ -42,7 +42,7 @@ mod physical;
 mod ticket;
 mod wait;
 
-pub use device::{DeviceLock, LOCK_DIR_VARIABLE, LockDir, lock_dir_path};
+pub use device::{DeviceLock, LOCK_DIR_VARIABLE, LockDir, is_host_held, lock_dir_path};
 pub use file::{For, Foreign, OpenError, open_lock, open_or_make_lock};
 pub use holder::orphaned_keepers;
 pub use identity::{Identity, Place};

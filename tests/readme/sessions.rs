@@ -19,7 +19,8 @@ const CONTINUES: &str = "(getting-started.md#your-first-matrix)";
 const TORCH: &str = include_str!("torch.py");
 
 /// Lines that a busy machine adds, and lines that a terminal does not show.
-const NOISE: [&str; 5] = [
+const NOISE: [&str; 6] = [
+    "warning: other processes keep ",
     "done but left out of the statistics (",
     " left out of the statistics: ",
     ": high-variation: ",

@@ -92,7 +92,9 @@ fn where_nobody_tells_the_declared_place_is_kept() {
     let declared = Matrix::new("t").env("device: cpu, cloud: { provider: gcp, zone: us-east1-b }");
     let project = Project::with(declared).and(Matrix::new("none").batches(&[8]));
     let ended = start(&project, &cloud, CloudProvider::Gcp, &["run", "t.yaml"]).wait().code(0);
-    assert!(!ended.stderr.contains("warning"), "{ended:?}");
+    // A busy machine is another matter.
+    let is_warning = |line: &str| line.starts_with("warning") && !line.contains("processors busy");
+    assert!(!ended.stderr.lines().any(is_warning), "{ended:?}");
     assert_eq!(place(&project.record()), Some((["gcp", "", "us-east1-b", ""], CloudSource::Matrix)));
     project.orchestrate(&["run", "none.yaml"]).code(0);
     let [other] = &project.records().into_iter().filter(|it| it.key.batch == 8).collect::<Vec<_>>()[..]

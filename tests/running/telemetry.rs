@@ -113,6 +113,45 @@ fn a_job_disturbed_by_a_hog_is_left_out_and_can_be_repeated() {
     }
 }
 
+/// A worker that takes long enough for the clocks of the processors to see what else runs.
+const SLOW: &str = r#"
+name: m
+models: [net]
+batches: [4]
+repeats: 4
+worker: { command: [sh, slow.sh, "{out}"], result: json }
+envs: { cpu: { device: cpu } }
+"#;
+
+const SLOW_WORKER: &str = r#"
+sleep 0.5
+printf '{"schema":1,"samples":400,"elapsed_s":0.4,"synchronized":true,"effective":{' > "$1"
+printf '"device":"cpu","precision":"fp32","batch":4}}' >> "$1"
+"#;
+
+#[test]
+fn a_busy_host_is_named_before_the_first_job_and_beside_each() {
+    let hogs: Vec<Hog> = (0..hogs_needed()).map(|_| Hog::start()).collect();
+    let run = |words: &[&str]| {
+        let project = Project::new().and_yaml(SLOW);
+        fs::write(project.path("slow.sh"), SLOW_WORKER).unwrap();
+        project.orchestrate(&[&["run", "m.yaml"], words].concat()).code(0)
+    };
+    let (ended, quiet) = (run(&[]), run(&["--quiet"]));
+    drop(hogs);
+    assert_eq!(quiet.stderr, "");
+    if !reports_load() || probe_host().room_beside() >= 1.0 {
+        return;
+    }
+    let place = |words: &str| ended.stderr.find(words).unwrap_or_else(|| panic!("no `{words}` in {ended:?}"));
+    let warning = place("warning: other processes keep ");
+    assert!(warning < place("[1/4] start "), "{ended:?}");
+    assert_eq!(ended.stderr.matches(" · contended: left out\n").count(), 4, "{ended:?}");
+    let hint = place("hint: 3 jobs in a row are left out of the statistics (contended).");
+    assert!(place("[3/4] done ") < hint && hint < place("[4/4] start "), "{ended:?}");
+    assert_eq!(ended.stderr.matches("jobs in a row").count(), 1, "{ended:?}");
+}
+
 /// As many hogs as it takes to exceed the load that this host tolerates.
 fn hogs_needed() -> usize {
     Thresholds::default().foreign_limit(probe_host().cpu.usable).ceil() as usize + 1

@@ -18,6 +18,7 @@ use super::catalogue::load_catalogue;
 use super::load::load_matrix_plan;
 use super::output::{print, print_json};
 use super::{Exit, Failure, Global};
+use crate::analysis::marks::Thresholds;
 use crate::analysis::peaks::Catalogue;
 use crate::host::Programs;
 use crate::host::survey::Survey;
@@ -69,6 +70,14 @@ pub(super) fn needs_of(plan: &Plan, global: &Global) -> Result<(String, bool), F
     sections.extend(facts::matrix_section(&demand));
     let prevented = findings.iter().any(|finding| finding.severity == Severity::Prevents);
     Ok((render::text(&sections, &findings), !prevented))
+}
+
+/// What on the host of `survey` would spoil measurements now, with what to do, as sentences: busy processors, by
+/// `thresholds`, and processes that compute on a GPU.
+pub(super) fn disturbances(survey: &Survey, thresholds: &Thresholds) -> Vec<String> {
+    let found = checks::disturbances(survey, thresholds);
+    let text = |Finding { what, why, remedy, .. }: Finding| format!("{what}; {why}: {remedy}");
+    found.into_iter().map(text).collect()
 }
 
 /// Prints the facts of this host and the findings. Runs no job and leaves nothing behind.

@@ -9,6 +9,8 @@ use std::process::{self, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use nix::sys::resource::{UsageWho, getrusage};
+use nix::sys::time::TimeValLike;
 use serde::Serialize;
 
 use crate::host::facts::{probe_counters, ticks_per_second};
@@ -48,7 +50,7 @@ pub struct BusyProcess {
 
 impl Activity {
     /// Watches the host for `look`.
-    pub(super) fn probe(look: Duration) -> Activity {
+    pub fn probe(look: Duration) -> Activity {
         if cfg!(target_os = "macos") {
             let processes = ps().map(|text| parse_ps(&text, process::id())).unwrap_or_default();
             let foreign = processes.iter().map(|process| process.cores).sum();
@@ -65,6 +67,44 @@ impl Activity {
         thread::sleep(look);
         Reading::take().since(&before)
     }
+}
+
+/// The counters at one moment, which cost nothing to take.
+#[derive(Debug)]
+pub struct Glance {
+    at: Instant,
+    host: HostCounters,
+    /// Processor seconds of this process and of the programs that it has waited for.
+    own_s: f64,
+}
+
+impl Glance {
+    /// Now.
+    pub fn take() -> Glance {
+        Glance { at: Instant::now(), host: probe_counters(), own_s: own_seconds() }
+    }
+
+    /// Whether others may have kept more than `limit` processors busy since, or the hypervisor gave as many to others.
+    /// Clocks tick only a hundred times per second, so [`Activity::probe`] has to confirm it. Without counters, `true` if
+    /// there is another way to look.
+    pub fn is_busy(&self, limit: f64) -> bool {
+        let now = Glance::take();
+        let over_s = now.at.duration_since(self.at).as_secs_f64();
+        let (busy, stolen) = now.host.since(&self.host);
+        let Some(busy) = busy else { return cfg!(target_os = "macos") };
+        let foreign = busy - (now.own_s - self.own_s);
+        foreign.max(stolen.unwrap_or(0.0)) > limit * over_s + 1.0 / ticks_per_second()
+    }
+}
+
+/// Processor seconds of this process and of the programs that it has waited for.
+fn own_seconds() -> f64 {
+    let seconds = |who| {
+        let usage = getrusage(who).ok()?;
+        let [user, system] = [usage.user_time(), usage.system_time()];
+        Some((user.num_microseconds() + system.num_microseconds()) as f64 / 1e6)
+    };
+    [UsageWho::RUSAGE_SELF, UsageWho::RUSAGE_CHILDREN].into_iter().filter_map(seconds).sum()
 }
 
 /// The counters of Linux at one moment.
@@ -152,6 +192,20 @@ fn parse_ps(text: &str, own: u32) -> Vec<BusyProcess> {
 mod tests {
     use super::*;
     use crate::processes::testing::FakeProc;
+
+    /// Two seconds of work of another process, whatever else runs here.
+    #[test]
+    fn a_glance_sees_others_and_not_ourselves() {
+        let now = Glance::take();
+        let (Some(busy_s), at) = (now.host.busy_s, now.at) else { return };
+        let past = |busy_s: f64, own_s: f64| Glance {
+            at: at.checked_sub(Duration::from_secs(1)).unwrap(),
+            host: HostCounters { busy_s: Some(busy_s), steal_s: now.host.steal_s, ..HostCounters::default() },
+            own_s: now.own_s - own_s,
+        };
+        assert!(past(busy_s - 200.0, 0.0).is_busy(1.0));
+        assert!(!past(busy_s - 200.0, 200.0).is_busy(100.0), "the time was ours");
+    }
 
     #[test]
     fn the_times_of_all_processes_are_read() {

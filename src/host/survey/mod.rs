@@ -23,7 +23,7 @@ use super::{
 use crate::record::{CloudFacts, GitFacts, HostFacts, LockReach};
 
 pub use access::CounterAccess;
-pub use activity::{Activity, BusyProcess};
+pub use activity::{Activity, BusyProcess, Glance};
 pub use place::PlaceFacts;
 pub use programs::ProgramFacts;
 pub use worker::{WorkerState, WorkerSurvey};

@@ -57,11 +57,22 @@ pub(super) fn check(survey: &Survey, demand: &Demand) -> Vec<Finding> {
     findings
 }
 
+/// The findings about what others do on the host now that make measurements wrong.
+pub(super) fn disturbances(survey: &Survey, thresholds: &Thresholds) -> Vec<Finding> {
+    let found =
+        [busy_beyond(survey, thresholds), stolen_beyond(survey, thresholds), machine::gpu_processes(survey)];
+    found.into_iter().flatten().filter(|finding| finding.severity == Severity::Spoils).collect()
+}
+
+fn busy(survey: &Survey) -> Option<Finding> {
+    busy_beyond(survey, &Thresholds::default())
+}
+
 /// Other processes keep processors busy. The threshold is that of the mark `contended` on a machine that was not
 /// calibrated.
-fn busy(survey: &Survey) -> Option<Finding> {
+fn busy_beyond(survey: &Survey, thresholds: &Thresholds) -> Option<Finding> {
     let activity = survey.activity.as_ref()?;
-    let limit = Thresholds::default().foreign_limit(survey.host.cpu.usable) + survey.host.room_beside();
+    let limit = thresholds.foreign_limit(survey.host.cpu.usable) + survey.host.room_beside();
     let [cores, limit] = beyond(activity.foreign_cores.filter(|cores| *cores > limit)?, limit, 2);
     Some(Finding {
         code: "busy",
@@ -84,7 +95,11 @@ fn names(activity: &Activity) -> String {
 }
 
 fn stolen(survey: &Survey) -> Option<Finding> {
-    let limit = Thresholds::default().foreign_limit(survey.host.cpu.usable);
+    stolen_beyond(survey, &Thresholds::default())
+}
+
+fn stolen_beyond(survey: &Survey, thresholds: &Thresholds) -> Option<Finding> {
+    let limit = thresholds.foreign_limit(survey.host.cpu.usable);
     let stolen = survey.activity.as_ref()?.stolen_cores.filter(|cores| *cores > limit)?;
     let [cores, limit] = beyond(stolen, limit, 2);
     Some(Finding {
