@@ -22,7 +22,8 @@ pub struct Disagreement {
 }
 
 impl Disagreement {
-    /// ``depends on `env`: 1.75 × [1.72, 1.78] for a100, 0.90 × [0.85, 0.95] for t4``, or `differs from config to config`.
+    /// ``depends on `env`: 1.75 × [1.72, 1.78] for a100, 0.90 × [0.85, 0.95] for t4``, or
+    /// `differs from config to config`.
     pub fn text(&self) -> String {
         let Some((name, groups)) = &self.by else { return "differs from config to config".to_owned() };
         let more = groups.len().saturating_sub(GROUPS);

@@ -101,7 +101,7 @@ pub(super) struct Doubts {
     pub(super) row: Vec<Mark>,
     /// What limits its row; `None` if it is in no row.
     pub(super) class: Option<Class>,
-    /// The throughput of its row with its scatter, if several runs count: `26.12 images/s (median of 3 runs), 95 %
+    /// The throughput of its row with its scatter, if several runs count: `26.12 images/s over 3 runs, 95 %
     /// interval 26.00 to 26.90`.
     pub(super) of_row: Option<String>,
 }
@@ -157,12 +157,12 @@ pub(super) fn doubts_of(
 /// The throughput of `row` with its scatter. `None` if fewer than two runs count.
 fn row_text(row: &Row<'_>) -> Option<String> {
     let statistics = row.statistics.as_ref().ok().filter(|statistics| statistics.n > 1)?;
-    let Throughput { median, interval, .. } = Throughput::of(statistics);
+    let Throughput { geometric_mean, interval } = Throughput::of(statistics);
     let interval = match statistics.interval {
         Ok(_) => format!("95 % interval {interval}"),
         Err(_) => interval,
     };
-    Some(format!("{median} {}/s (median of {} runs), {interval}", row.unit(), statistics.n))
+    Some(format!("{geometric_mean} {}/s over {} runs, {interval}", row.unit(), statistics.n))
 }
 
 #[cfg(test)]

@@ -147,7 +147,7 @@ mod tests {
         let of_width = |width| shown(current_bar(&current(Some((3, 20))), width));
         assert_eq!(of_width(80), "  cpu_resnet18_fp32_bs16_run1 · measuring 3/20 ━━━╸──────────────── 1m 5s");
         assert_eq!(of_width(60), "  cpu_resnet18_fp32_bs16_run1 · measuring 3/20 ━╸───── 1m 5s");
-        assert_eq!(of_width(50), "  cpu_resnet18_fp32_bs1… · measuring 3/20 · 1m 5s");
+        assert_eq!(of_width(50), "  cpu_resnet18_fp32_bs16… · measuring 3/20 · 1m 5s");
         let waiting = Current { phase: String::new(), ..current(None) };
         assert_eq!(shown(current_bar(&waiting, 80)), "  cpu_resnet18_fp32_bs16_run1 · 1m 5s");
     }

@@ -184,7 +184,7 @@ mod tests {
             doubts: Doubts {
                 run: vec![Mark::OnBattery, Mark::Contended { by: "others were at work".into() }],
                 class: Some(Class::unknown("nothing shows it")),
-                of_row: Some("99.00 images/s (median of 3 runs), 95 % interval 98.00 to 101.00".into()),
+                of_row: Some("99.00 images/s over 3 runs, 95 % interval 98.00 to 101.00".into()),
                 ..Doubts::default()
             },
             ..page(attempts, Standing::Done(Arc::new(success())))

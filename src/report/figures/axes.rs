@@ -15,8 +15,8 @@ pub(in crate::report) const AXES: Figure = Figure {
     explanation: "\
 A line is a config, with its network, batch and all else that the two sides have in common. Its marker is the ratio of
 throughputs, and its bar the 95 % interval. The shape is the verdict that `orchestrate compare` gives. The last line is
-the geometric mean of all ratios, if they do not disagree. A hollow circle beside 1 is left open by Holm's correction for
-the number of configs; its bar is the interval of that config alone.",
+the geometric mean of all ratios, if they do not disagree. A hollow circle beside 1 is left open by Holm's
+correction for the number of configs; its bar is the interval of that config alone.",
     columns: effect_sections,
     keys: Keys::NONE,
     draw,

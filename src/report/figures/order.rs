@@ -19,8 +19,8 @@ pub(super) const ORDER: Figure = Figure {
     needs: "It needs a row with two runs that count.",
     explanation: "\
 Each mark is a run, from left to right in the order in which a machine ran them, at its distance from its row's
-throughput. What slows a machine for a while shows here, whatever it ran. Marks are those of the figure above: hollow is left
-out, a triangle counts although it is marked, and a wedge lies beyond the edge.
+throughput. What slows a machine for a while shows here, whatever it ran. Marks are those of the figure above: hollow is
+left out, a triangle counts although it is marked, and a wedge lies beyond the edge.
 
 Bands are blocks, runs of one repeat that were made together; the number is that of the repeat. A bar across a block is
 the median of its runs, if three or more count. The drift is a robust slope (Theil and Sen) over all runs that count,
