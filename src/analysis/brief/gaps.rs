@@ -82,8 +82,11 @@ fn unknown_limits(known: Known<'_, '_>) -> Option<String> {
     };
     let rows = some_of(unknown().count(), all, "row");
     let experiments = counted(unknown().filter_map(|class| class.experiment.clone()));
-    let decide: String =
-        experiments.keys().map(|experiment| format!(" To decide it, {experiment}.")).collect();
+    let experiments: Vec<&str> = experiments.keys().map(String::as_str).collect();
+    let decide = match &*experiments {
+        [] => String::new(),
+        all => format!(" To decide it, {}.", all.join("; for others, ")),
+    };
     Some(format!("What limits {rows} is unknown: {}.{decide}", clauses.join("; ")))
 }
 

@@ -163,10 +163,13 @@ fn plot(sheet: &mut Sheet, tradeoff: &Tradeoff, envs: &[&str], analysis: &Analys
         let look = look(env, offer.is_on_front);
         sheet.svg.linked_marker(at(offer), look, &text, &row_anchor(row));
     }
-    for offer in front {
+    // Where there is room for some names only, those of the front come first.
+    let others = tradeoff.offers.iter().filter(|offer| !offer.is_on_front);
+    let named = front.into_iter().map(|offer| (offer, INK)).chain(others.map(|offer| (offer, GREY)));
+    for (offer, ink) in named {
         let row = &analysis.rows[offer.row];
         let name = format!("{} {}{}", row.config.precision, row.config.batch, suffix(row));
-        labels.write(&mut sheet.svg, at(offer), 5.0, (&name, SMALL - 1.0, INK));
+        labels.write(&mut sheet.svg, at(offer), 5.0, (&name, SMALL - 1.0, ink));
     }
 }
 

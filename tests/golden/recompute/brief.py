@@ -179,7 +179,8 @@ def missing(study):
         clauses = ([their(*reasons[0])] if len(reasons) == 1 else
                    [f"of {number}, {their(why, number)}" for why, number in reasons])
         yield f"What limits {some_of(sum(found.values()), len(rows), 'row')} is unknown: {'; '.join(clauses)}."
-        yield from (f"To decide it, {experiment}." for experiment in sorted(experiments))
+        if experiments:
+            yield f"To decide it, {'; for others, '.join(sorted(experiments))}."
 
 
 LINES = {
