@@ -121,7 +121,7 @@ enum Verb {
     CheckWorker(check_worker::CheckWorkerArgs),
     /// Print the JSON Schema of a matrix, or of what a worker writes.
     Schema(schema::SchemaArgs),
-    /// Show everything about one job.
+    /// Show what matters about one job, or everything.
     Show(show::ShowArgs),
     /// Explain the state of a job, and what changed since it ran.
     Explain(explain::ExplainArgs),

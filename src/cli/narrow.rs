@@ -28,7 +28,7 @@ struct Needs {
 
 /// `table` for a terminal of `width`, without trailing spaces.
 pub(super) fn fitted(table: &Table, width: u16) -> String {
-    let mut page = Page { table: table.clone(), above: String::new(), below: Vec::new(), gap: GAP };
+    let mut page = Page::of(table);
     let width = usize::from(width);
     let steps = [Page::move_constants_above, Page::move_notes_below, Page::narrow_gaps];
     for step in steps {
@@ -51,6 +51,10 @@ struct Page {
 }
 
 impl Page {
+    fn of(table: &Table) -> Page {
+        Page { table: table.clone(), above: String::new(), below: Vec::new(), gap: GAP }
+    }
+
     /// Whether each column can have what it needs at least.
     fn fits(&self, width: usize) -> bool {
         self.least(&needs(&self.table)) <= width
@@ -171,14 +175,21 @@ fn widths(needs: &[Needs], mut spare: usize) -> Vec<usize> {
     widths
 }
 
-/// A block for each row, with a line for each cell that is not empty: `name: value`.
+/// A block for each row, with a line for each cell that is not empty: `name: value`. What all rows have in common is
+/// above them.
 fn list(table: &Table, width: usize) -> String {
+    let mut page = Page::of(table);
+    page.move_constants_above();
     let names = table.header().map(texts).unwrap_or_default();
+    let is_hidden = |place| page.table.column(place).is_some_and(|column| column.is_hidden());
     let block = |row: &Row| {
-        let filled = texts(row).into_iter().zip(&names).filter(|(value, _)| !value.trim().is_empty());
-        filled.map(|(value, name)| wrapped(&format!("{name}: {value}"), width)).collect::<Vec<_>>().join("\n")
+        let cells = texts(row).into_iter().zip(&names).enumerate();
+        let filled = cells.filter(|(place, (value, _))| !is_hidden(*place) && !value.trim().is_empty());
+        let lines = filled.map(|(_, (value, name))| wrapped(&format!("{name}: {value}"), width));
+        lines.collect::<Vec<_>>().join("\n")
     };
-    table.row_iter().map(block).collect::<Vec<_>>().join("\n\n")
+    let above = (!page.above.is_empty()).then(|| wrapped(&page.above, width));
+    above.into_iter().chain(table.row_iter().map(block)).collect::<Vec<_>>().join("\n\n")
 }
 
 #[cfg(test)]
@@ -256,6 +267,17 @@ mod tests {
             assert!(table.contains("────") && !table.contains("env:"), "{table}");
         }
         assert!(drawn(None).lines().any(|line| line.contains("3 left out, 2 failed: exited with code 1")));
+    }
+
+    #[test]
+    fn a_list_says_once_what_all_rows_have_in_common() {
+        let mut drawn = table(vec!["env".to_owned(), "a long name".to_owned()], Layout::Lines(Some(20)));
+        drawn.add_row(["cpu", "a_word_of_its_own"]).add_row(["cpu", "another_one_of_them"]);
+        let list = "env: cpu\n\na long name:\n  a_word_of_its_own\n\na long name:\n  another_one_of_them\n";
+        let mut wide = drawn.clone();
+        wide.set_width(10);
+        assert_eq!(table_text(&wide), list);
+        assert!(table_text(&drawn).contains("───"), "without the env it fits");
     }
 
     #[test]

@@ -6,8 +6,8 @@ use unicode_width::UnicodeWidthStr;
 const INDENT: usize = 2;
 
 /// `text`, of which each line that is wider than `width` becomes several. They break at blanks, but not within
-/// backticks, so that a command can be copied. A word that is wider has a line of its own. A line with several blanks
-/// in a row is aligned with others, and stays.
+/// backticks, so that a command can be copied. A word that is wider has a line of its own. A value that is aligned
+/// behind its name stays aligned. Any other line with several blanks in a row stays as it is.
 ///
 /// ```text
 /// - a finding about a row that       - a finding about a row that
@@ -24,18 +24,35 @@ pub(super) fn wrapped_whole(line: &str, width: usize) -> String {
 }
 
 fn wrapped_line(line: &str, width: usize) -> String {
-    // Blanks in a row align something with other lines.
-    let is_aligned = line.trim_start().contains("  ");
-    if line.width() <= width || is_aligned { line.to_owned() } else { broken(line, width) }
+    if line.width() <= width {
+        return line.to_owned();
+    }
+    let text = line.trim_start();
+    let Some((name, value)) = text.split_once("  ") else { return broken(line, width) };
+    let value = value.trim_start();
+    let (before, room) = (line.width() - value.width(), width / 2);
+    // Other blanks in a row align something with other lines: a table, or what a `^` below points to.
+    if value.contains("  ") || name.contains('|') || before > room {
+        return line.to_owned();
+    }
+    let begin = &line[..line.len() - value.len()];
+    let value = broken_to(value, width - before, 0);
+    format!("{begin}{}", value.replace('\n', &format!("\n{}", " ".repeat(before))))
 }
 
 /// `line` in lines of `width` columns at most, if its words allow it.
 fn broken(line: &str, width: usize) -> String {
     let text = line.trim_start();
     let indent = &line[..line.len() - text.len()];
+    let text = broken_to(text, width.saturating_sub(indent.width()), INDENT);
+    format!("{indent}{}", text.replace('\n', &format!("\n{indent}")))
+}
+
+/// `text` in lines of `width` columns at most, if its words allow it. All but the first begin with `hang` blanks.
+fn broken_to(text: &str, width: usize, hang: usize) -> String {
     let mut lines = vec![String::new()];
     for (blanks, word) in words(text) {
-        let begins = if lines.len() == 1 { indent.width() } else { indent.width() + INDENT };
+        let begins = if lines.len() == 1 { 0 } else { hang };
         let last = lines.last_mut().expect("there is a first line");
         if last.is_empty() {
             word.clone_into(last);
@@ -46,7 +63,7 @@ fn broken(line: &str, width: usize) -> String {
             lines.push(word.to_owned());
         }
     }
-    format!("{indent}{}", lines.join(&format!("\n{indent}{}", " ".repeat(INDENT))))
+    lines.join(&format!("\n{}", " ".repeat(hang)))
 }
 
 /// The words of `text`, each with the blanks before it. What stands between two backticks is one word.
@@ -85,6 +102,16 @@ mod tests {
         let expected = "hint: run it first:\n  `orchestrate run matrices/mac.yaml`, then\n  `report`";
         assert_eq!(wrapped(text, 44), expected);
         assert_eq!(wrapped("an open ` is a letter", 10), "an open\n  ` is a letter");
+    }
+
+    #[test]
+    fn a_value_stays_beside_its_name() {
+        let text = "  state     done, but left out of the statistics\n  versions  orchestrate 0.1.0";
+        let expected = "  state     done, but left\n            out of the\n            statistics\n\
+                        \x20 versions  orchestrate\n            0.1.0";
+        assert_eq!(wrapped(text, 26), expected);
+        let table = "  a        1.0 of 2     another column of a table";
+        assert_eq!(wrapped(table, 30), table);
     }
 
     #[test]

@@ -296,12 +296,7 @@ fn columns(
         let is_it = |mapping: &&Mapping| mapping.field.is_some_and(|(mapped, _)| mapped == field);
         mappings.iter().filter(|mapping| header.contains(&mapping.column)).find(is_it)
     };
-    let own = OwnTable::of(header);
-    if let Some(OwnTable { name, line, .. }) =
-        own.as_ref().filter(|own| mappings.is_empty() && !own.is_ledger())
-    {
-        return Err(LedgerError::NoThroughputs { file: file.to_owned(), name, line });
-    }
+    let own = own_table(file, header, mappings)?;
     let mut seen: Vec<(Field, &str)> = Vec::new();
     let mut other = Vec::new();
     let mut columns = Vec::new();
@@ -340,6 +335,20 @@ fn columns(
         unread.push(Unread::Columns { file: file.to_owned(), names: other });
     }
     Ok(columns)
+}
+
+/// The table of our own with this `header`; `None` if it is not one of ours.
+///
+/// # Errors
+/// It is one without throughputs, and the user maps no column of it.
+fn own_table(file: &str, header: &[String], mappings: &[Mapping]) -> Result<Option<OwnTable>, LedgerError> {
+    match OwnTable::of(header) {
+        Some(own) if mappings.is_empty() && !own.is_ledger() => {
+            let OwnTable { name, line, .. } = own;
+            Err(LedgerError::NoThroughputs { file: file.to_owned(), name, line })
+        }
+        own => Ok(own),
+    }
 }
 
 /// What the column `name` holds: as the user maps it, as our own table `own` declares it, or as its name says.

@@ -25,8 +25,8 @@ pub struct Neighbours {
 ///
 /// The statistic of a series of n is r = Σ e_i e_(i+1) ÷ Σ e_i², with e the distance from its mean. Of independent normal
 /// numbers it has the expectation −1 ÷ n and the variance (n − 2)² ÷ (n² (n − 1)) (Moran 1948, "Some theorems on time
-/// series II"). Their sum over the series is tested, as normal. What series have in common must have been taken out of
-/// them, which makes them depend on each other a little: hence the variance × k ÷ (k − 1) for k series.
+/// series II"). The sum over the series is tested, as normal. What the series have in common must have been taken out.
+/// That makes them depend on each other a little: hence the variance × k ÷ (k − 1) for k series.
 ///
 /// `None` for fewer than [`NEIGHBOURS_NEED`] series of three or more numbers that differ.
 pub fn neighbours(series: &[Vec<f64>]) -> Option<Neighbours> {
@@ -48,7 +48,7 @@ pub fn neighbours(series: &[Vec<f64>]) -> Option<Neighbours> {
 }
 
 /// By how much Student's interval of the mean of `n` numbers is too narrow if neighbours have this autocorrelation: the
-/// true standard error of the mean ÷ the root of the expectation of its square, of an autoregressive process of order one.
+/// true standard error of the mean ÷ what the scatter of the numbers makes it. The process is autoregressive of order one.
 pub fn too_narrow_by(correlation: f64, n: usize) -> f64 {
     let of_mean = variance_of_mean(correlation, n);
     (of_mean * (n - 1) as f64 / (1.0 - of_mean)).sqrt()

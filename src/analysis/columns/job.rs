@@ -12,7 +12,6 @@ use crate::analysis::marks::mark_names;
 use crate::analysis::own::Own;
 use crate::analysis::role::Role;
 use crate::analysis::source::Source;
-use crate::analysis::{Cell, NoRecord};
 use crate::job::PARAMETERS;
 use crate::protocol::Details;
 use crate::record::{ProcessStats, Record};
@@ -72,7 +71,7 @@ fn standing<'a>() -> Vec<Sourced<JobLine<'a>>> {
         )
         .with_role(Role::Setting)
         .from(Source::Computed),
-        Of::known("status", "`succeeded`, `failed` or `not_run`.", |line| status(line.cell()))
+        Of::known("status", "`succeeded`, `failed` or `not_run`.", |line| line.status())
             .from(Source::Orchestrate),
         Of::maybe(
             "outcome",
@@ -109,14 +108,6 @@ fn standing<'a>() -> Vec<Sourced<JobLine<'a>>> {
         })
         .from(Source::Orchestrate),
     ]
-}
-
-fn status(cell: &Cell) -> &'static str {
-    match &cell.record {
-        Err(NoRecord { .. }) => "not_run",
-        Ok(_) if cell.success().is_some() => "succeeded",
-        Ok(_) => "failed",
-    }
 }
 
 fn window<'a>() -> Vec<Sourced<JobLine<'a>>> {

@@ -2,7 +2,7 @@
 
 use super::shared::OfConfig;
 use crate::analysis::group::Row;
-use crate::analysis::{Cell, Run};
+use crate::analysis::{Cell, NoRecord, Run};
 use crate::job::Key;
 use crate::protocol::{Effective, Measurement};
 use crate::record::{Gate, GpuTelemetry, HostFacts, Provenance, Record, Telemetry};
@@ -25,6 +25,15 @@ impl OfConfig for JobLine<'_> {
 impl<'a> JobLine<'a> {
     pub(super) fn cell(&self) -> &'a Cell {
         self.run.cell
+    }
+
+    /// `succeeded`, `failed` or `not_run`.
+    pub(super) fn status(&self) -> &'static str {
+        match &self.cell().record {
+            Err(NoRecord { .. }) => "not_run",
+            Ok(_) if self.measured().is_some() => "succeeded",
+            Ok(_) => "failed",
+        }
     }
 
     pub(super) fn record(&self) -> Option<&'a Record> {

@@ -103,8 +103,8 @@ pub(super) const UNIT: &str =
     "What a sample is, in the plural: `images`, `tokens`; `samples` if nobody says.";
 
 /// The meaning of the column `flops_convention`.
-pub(super) const CONVENTION: &str = "How these FLOPs are counted: `layer-by-layer`; `seed1`, twice the \
-    forward pass; `seed2`, 3 per MAC of the forward pass; `worker` if the worker counts them.";
+pub(super) const CONVENTION: &str = "How these FLOPs are counted: `layer-by-layer`, `seed1` (twice the \
+    forward pass), `seed2` (3 per MAC of it), or by the `worker`.";
 
 /// The meaning of the column `peaks_confidence`.
 pub(super) const CONFIDENCE: &str = "How reliable the peaks are: `high`, `medium`, `low` or `estimate`.";

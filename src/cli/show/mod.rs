@@ -40,8 +40,8 @@ pub(super) struct ShowArgs {
     json: bool,
 }
 
-/// Prints the job's state, config, throughput and doubts on a screen; with `--all`, also its whole measurement, process,
-/// provenance, files and command.
+/// Prints the job's state, config, throughput and doubts on a screen; with `--all`, also its whole measurement,
+/// process, provenance, files and command.
 pub(super) fn run(args: ShowArgs, global: &Global) -> Result<Exit, Failure> {
     let store = Store::at(&global.store).map_err(Failure::store)?;
     let found = args.job.find(&store)?;

@@ -85,8 +85,8 @@ impl Glance {
     }
 
     /// Whether others may have kept more than `limit` processors busy since, or the hypervisor gave as many to others.
-    /// Clocks tick only a hundred times per second, so [`Activity::probe`] has to confirm it. Without counters, `true` if
-    /// there is another way to look.
+    /// Clocks tick only a hundred times per second, so [`Activity::probe`] has to confirm it. Without counters, `true`
+    /// if there is another way to look.
     pub fn is_busy(&self, limit: f64) -> bool {
         let now = Glance::take();
         let over_s = now.at.duration_since(self.at).as_secs_f64();
