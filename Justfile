@@ -47,7 +47,7 @@ test-python:
     fi
     "$python" -B -m unittest discover -s python/tests
 
-# Looks at the page in a headless Chromium: its rules, sizes, keyboard and paper. Fetches axe-core and playwright-core.
+# Tests the page and the live pages in a headless Chromium: rules, sizes, keyboard, paper. Fetches playwright-core.
 test-page:
     #!/usr/bin/env bash
     set -euo pipefail
@@ -65,6 +65,7 @@ test-page:
     npm install --prefix "$place" --no-package-lock --no-audit --no-fund --silent axe-core@4.14.1 playwright-core@1.65.1
     python3 -B tests/page/store.py "${CARGO_TARGET_DIR:-target}/debug/orchestrate" "$place/store"
     "$node" tests/page/check.mjs "$place" "$browser" "$place/seen" "$place"/store/report/{large,small,wide}/report.html
+    "$node" tests/page/serve.mjs "$place" "$browser" "$place/seen" "${CARGO_TARGET_DIR:-target}/debug/orchestrate"
 
 # Runs the worker's tests with the kernels that older x86-64 processors get, on one thread and on two.
 test-isa:

@@ -14,6 +14,10 @@ the noise (binomial, 95 % or more).
 An orchestrate that was stopped is late when it goes on, and looks at the sensors at once. So it looks more often than
 once a second of the watched turns, up to twice: what is measured is an upper bound.
 
+With `--serve`, `orchestrate serve` runs on the same store too, and three viewers open its pages: the index, the report
+of the plan and the running job. It is stopped in the same turns, and its processor time counts as orchestrate's own.
+The viewers are threads of this program, and so take time from the worker that those on another machine would not.
+
 The processor time is orchestrate's own in the watched turns, all threads of it and none of the worker's, as the kernel
 counts it in `/proc/<pid>/task/*/schedstat`. The machine has to be otherwise idle. Needs Python alone.
 `just bench-observer` builds what this needs.
@@ -31,8 +35,10 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import typing
+import urllib.request
 
 # A worker that is watched is at least this fast, and watching takes at most this much of one processor.
 LEAST_RATIO, MOST_PROCESSOR = 0.995, 0.002
@@ -81,23 +87,59 @@ def processor_s(pid):
     return total
 
 
-def take_turn(orchestrate, watched, seconds):
-    """One turn, in which orchestrate runs or is stopped. Both kinds are looked at alike."""
+def processors_s(processes):
+    """As processor_s, of all of these processes."""
+    each = [processor_s(process.pid) for process in processes]
+    return None if None in each else sum(each)
+
+
+def take_turn(watchers, watched, seconds):
+    """One turn, in which the watchers run or are stopped. Both kinds are looked at alike."""
     if not watched:
-        orchestrate.send_signal(signal.SIGSTOP)
+        for process in watchers:
+            process.send_signal(signal.SIGSTOP)
     try:
-        before, began = processor_s(orchestrate.pid), time.time()
+        before, began = processors_s(watchers), time.time()
         time.sleep(seconds)
-        ended, after = time.time(), processor_s(orchestrate.pid)
+        ended, after = time.time(), processors_s(watchers)
     finally:
         if not watched:
-            orchestrate.send_signal(signal.SIGCONT)
+            for process in watchers:
+                process.send_signal(signal.SIGCONT)
     known = before is not None and after is not None
     return Turn(watched, began, ended, after - before if known else None)
 
 
-def take_turns(words, environment, attempt, seconds):
-    """Runs orchestrate to its end, in turns for as long as its worker runs; `attempt` is a pattern of the directory."""
+def follow(url, target):
+    """Views a page as a browser does: reads its events, and fetches the page after each change."""
+    try:
+        with urllib.request.urlopen(f"{url}{target}events") as events:
+            for line in events:
+                if line.startswith(b"event: change"):
+                    with urllib.request.urlopen(f"{url}{target}") as page:
+                        page.read()
+    except OSError:
+        pass  # The server has ended.
+
+
+class Viewed:
+    """`orchestrate serve` on a store, with three viewers."""
+
+    def __init__(self, orchestrate, store, job, plan):
+        words = [orchestrate, "serve", "-q", "--store", store]
+        self.process = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True)
+        url = self.process.stdout.readline().strip()
+        for target in ("", f"plan/{plan}/", f"job/{job}/"):
+            threading.Thread(target=follow, args=(url, target), daemon=True).start()
+
+    def end(self):
+        self.process.terminate()
+        self.process.wait()
+
+
+def take_turns(words, environment, attempt, seconds, serve):
+    """Runs orchestrate to its end, in turns for as long as its worker runs; `attempt` is a pattern of the directory.
+    `serve` starts what shows its store, if that is to be watched too."""
     there = lambda name: bool(glob.glob(f"{attempt}/{name}"))
     # To a file, not a pipe: nobody reads while it runs.
     with tempfile.TemporaryFile("w+") as output:
@@ -106,8 +148,12 @@ def take_turns(words, environment, attempt, seconds):
         # The first look at the sensors: the worker runs.
         while process.poll() is None and not there("telemetry.csv"):
             time.sleep(0.1)
+        viewed = serve() if serve else None
+        watchers = [process] + ([viewed.process] if viewed else [])
         while process.poll() is None and not there("measurement.json"):
-            turns += [take_turn(process, watched, seconds) for watched in random.sample((True, False), 2)]
+            turns += [take_turn(watchers, watched, seconds) for watched in random.sample((True, False), 2)]
+        if viewed:
+            viewed.end()
         if process.wait() != 0:
             output.seek(0)
             sys.exit(f"{' '.join(words)} failed with {process.returncode}:\n{output.read()}")
@@ -164,7 +210,9 @@ def compare_once(repeat, matrix, store, options):
     job = f"{store}/*_run{repeat}-*"
     words = [os.path.abspath(options.orchestrate), "run", matrix, "--store", store, "--only", f"repeat=={repeat}"]
     environment = dict(os.environ, ORCHESTRATE_WORKER=os.path.abspath(options.worker))
-    turns = take_turns(words, environment, f"{job}/attempts/01", options.turn)
+    name = lambda pattern: os.path.basename(glob.glob(pattern)[0])
+    serve = lambda: Viewed(words[0], store, name(job), name(f"{store}/.plans/*.json").removesuffix(".json"))
+    turns = take_turns(words, environment, f"{job}/attempts/01", options.turn, serve if options.serve else None)
     directories = glob.glob(job)
     if len(directories) != 1:
         sys.exit(f"{matrix} has to have one config and {options.pairs} repeats; of repeat {repeat} there are {directories}")
@@ -253,6 +301,7 @@ def main():
     parser.add_argument("--iters", type=int, default=2000, help="iterations inside a window")
     parser.add_argument("--pairs", type=int, default=10, help="runs of the worker")
     parser.add_argument("--turn", type=float, default=0.5, help="seconds for which orchestrate watches, or does not")
+    parser.add_argument("--serve", action="store_true", help="with live pages of the store, open in three viewers")
     parser.add_argument("--matrix", help="a matrix of one config and as many repeats as pairs, instead of these")
     parser.add_argument("--check", action="store_true", help="exit with 1 if a verdict is FAIL")
     options = parser.parse_args()

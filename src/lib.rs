@@ -35,6 +35,7 @@
 //! | [`prepare`] | data sets made or fetched, ceilings measured | all of them |
 //! | [`queue`] | Slurm, asked by its own programs | programs |
 //! | [`run`] | the loop that runs jobs | all of them |
+//! | [`serve`] | live pages of a store over HTTP | files, network |
 //! | [`cli`] | one file a verb; the only room that sees every other | the terminal |
 
 pub mod analysis;
@@ -63,6 +64,7 @@ pub mod random;
 pub mod record;
 pub mod report;
 pub mod run;
+pub mod serve;
 pub mod shared;
 pub mod stats;
 pub mod stop;

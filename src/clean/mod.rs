@@ -8,6 +8,8 @@
 
 mod deserialize;
 mod letters;
+mod log;
 
 pub use deserialize::{cleaned, deserialize_clean};
 pub use letters::{clean_text, is_unsafe, markdown_text, printable};
+pub use log::{lines_of_log, whole_letters};

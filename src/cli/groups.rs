@@ -6,7 +6,7 @@ use clap::Command;
 const GROUPS: [(&str, &[&str]); 6] = [
     ("Every day", &["run", "status", "resume", "report", "compare"]),
     ("Run", &["plan", "check", "stop", "accept"]),
-    ("Look", &["show", "explain", "logs", "aggregate", "complexity"]),
+    ("Look", &["serve", "show", "explain", "logs", "aggregate", "complexity"]),
     ("Compare", &["history", "merge", "import"]),
     ("Trust", &["doctor", "calibrate", "verify", "audit"]),
     ("Set up", &["check-worker", "peaks", "dataset", "hosts", "env", "schema", "completions", "man"]),

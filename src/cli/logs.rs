@@ -10,6 +10,7 @@ use super::output::{print, print_bytes, print_whole};
 use super::pick::{Found, PickArgs};
 use super::queue::logs_elsewhere;
 use super::{Exit, Failure, Global};
+use crate::clean::{lines_of_log, whole_letters};
 use crate::files::{AttemptDir, open_regular};
 use crate::store::Store;
 
@@ -118,7 +119,7 @@ fn print_log(mut log: impl Read, path: &Path) -> Result<Option<u8>, Failure> {
         let end = if is_terminal && read > 0 { whole_letters(&piece[..filled]) } else { filled };
         last = piece[..end].last().copied().or(last);
         if is_terminal {
-            print_whole(&for_terminal(&piece[..end]))?;
+            print_whole(&lines_of_log(&piece[..end]))?;
         } else {
             print_bytes(&piece[..end])?;
         }
@@ -132,19 +133,6 @@ fn print_log(mut log: impl Read, path: &Path) -> Result<Option<u8>, Failure> {
 
 /// How much of a log is in memory at once.
 const PIECE: usize = 1 << 16;
-
-/// The number of bytes in front of a letter that the end of `bytes` cuts in two.
-fn whole_letters(bytes: &[u8]) -> usize {
-    match str::from_utf8(bytes) {
-        Err(error) if error.error_len().is_none() => error.valid_up_to(),
-        _ => bytes.len(),
-    }
-}
-
-/// A piece of a log in lines that only follow each other: a progress bar begins its line anew by a carriage return.
-fn for_terminal(piece: &[u8]) -> String {
-    String::from_utf8_lossy(piece).replace("\r\n", "\n").replace('\r', "\n")
-}
 
 #[cfg(test)]
 #[expect(clippy::disallowed_methods, reason = "tests make the files they look at")]
@@ -172,13 +160,5 @@ mod tests {
         let failure = choose_attempt(&found, Some(3)).unwrap_err();
         assert_eq!(failure.hint.as_deref(), Some("its attempts are: 1, 2, 10"));
         assert!(open_log(&found.dir.attempt(2).stdout()).unwrap().is_none());
-    }
-
-    #[test]
-    fn a_terminal_gets_whole_letters_in_lines_of_their_own() {
-        assert_eq!(whole_letters("aé".as_bytes()), 3);
-        assert_eq!(whole_letters(&"aé".as_bytes()[..2]), 1);
-        assert_eq!(whole_letters(b"\xff\xff"), 2, "that is no letter, whatever follows");
-        assert_eq!(for_terminal(b"10 %\r20 %\r\nend"), "10 %\n20 %\nend");
     }
 }

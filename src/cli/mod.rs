@@ -65,6 +65,7 @@ mod runtime;
 mod schema;
 mod secrets;
 mod select;
+mod serve;
 mod show;
 mod stale;
 mod start;
@@ -139,6 +140,10 @@ enum Verb {
     Aggregate(aggregate::AggregateArgs),
     /// Write the tables, the figures, report.md and report.html.
     Report(report::ReportArgs),
+    /// Show the plans, reports and logs as live pages in a browser.
+    ///
+    /// It serves them on this machine until Ctrl-C, and writes nothing.
+    Serve(serve::ServeArgs),
     /// Find errors and doubts in ledgers that other scripts wrote.
     ///
     /// The numbers of a ledger are compared with each other.
@@ -219,6 +224,7 @@ impl Verb {
             Verb::Merge(args) => merge::run(args, global),
             Verb::Aggregate(args) => aggregate::run(args, global),
             Verb::Report(args) => report::run(args, global),
+            Verb::Serve(args) => serve::run(&args, global),
             Verb::Audit(args) => audit::run(&args, global),
             Verb::Import(args) => import::run(&args, global),
             Verb::Compare(args) => compare::run(args, global),

@@ -271,12 +271,15 @@ mod tests {
 
     #[test]
     fn a_list_says_once_what_all_rows_have_in_common() {
-        let mut drawn = table(vec!["env".to_owned(), "a long name".to_owned()], Layout::Lines(Some(20)));
-        drawn.add_row(["cpu", "a_word_of_its_own"]).add_row(["cpu", "another_one_of_them"]);
-        let list = "env: cpu\n\na long name:\n  a_word_of_its_own\n\na long name:\n  another_one_of_them\n";
-        let mut wide = drawn.clone();
-        wide.set_width(10);
-        assert_eq!(table_text(&wide), list);
+        let header = ["env", "first", "second", "third"].map(str::to_owned).into();
+        let mut drawn = table(header, Layout::Lines(Some(20)));
+        drawn
+            .add_row(["cpu", "1234567", "2345678", "3456789"])
+            .add_row(["cpu", "4567890", "5678901", "6789012"]);
+        let list = "env: cpu\n\nfirst: 1234567\nsecond: 2345678\nthird: 3456789\n\n\
+                    first: 4567890\nsecond: 5678901\nthird: 6789012\n";
+        assert_eq!(table_text(&drawn), list);
+        drawn.set_width(27);
         assert!(table_text(&drawn).contains("───"), "without the env it fits");
     }
 

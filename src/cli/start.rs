@@ -69,7 +69,7 @@ fn line_of(
 }
 
 /// What to type about a plan with jobs in these states.
-fn next_command(tally: &Tally, name: &str) -> String {
+pub(super) fn next_command(tally: &Tally, name: &str) -> String {
     let any = |states: &[State]| states.iter().any(|state| tally.of(*state) > 0);
     if any(&[State::Running]) {
         format!("status {name} --watch")

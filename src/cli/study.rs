@@ -52,15 +52,30 @@ pub(super) struct StudyArgs {
 }
 
 impl StudyArgs {
+    /// Those of `orchestrate report` without options.
+    pub(super) fn without_options() -> StudyArgs {
+        StudyArgs {
+            matrix: None,
+            out: "report".into(),
+            peaks_dir: PEAKS_DIR.into(),
+            flops_convention: FlopsConvention::default(),
+            include_marked: false,
+        }
+    }
+
     /// The jobs of the plan with their records.
     pub(super) fn load(&self, global: &Global) -> Result<Study, Failure> {
-        let reading = Reading {
+        let store = Store::at(&global.store).map_err(Failure::store)?;
+        self.reading().load(&store, self.matrix.as_deref(), global)
+    }
+
+    /// How a plan and its records are read.
+    pub(super) fn reading(&self) -> Reading<'_> {
+        Reading {
             peaks_dir: &self.peaks_dir,
             convention: self.flops_convention,
             include_marked: self.include_marked,
-        };
-        let store = Store::at(&global.store).map_err(Failure::store)?;
-        reading.load(&store, self.matrix.as_deref(), global)
+        }
     }
 
     /// The commands that measure what `study` tells and report the same numbers, as one types them: with each argument
@@ -144,11 +159,24 @@ impl Reading<'_> {
         let (plan, inventory) = while_reading(store, || find_plan(store, matrix));
         let plan = plan?;
         warn_of_drift(&plan, "these are the results of the saved plan", global);
-        let inventory = inventory.map_err(Failure::store)?;
-        let mut cells = cells(&plan, &inventory);
+        self.study(plan, &inventory.map_err(Failure::store)?, store, global)
+    }
+
+    /// The jobs of `plan` with their records in the `inventory` of `store`.
+    ///
+    /// # Errors
+    /// The plan has no record, or the peaks cannot be read.
+    pub(super) fn study(
+        &self,
+        plan: Plan,
+        inventory: &Inventory,
+        store: &Store,
+        global: &Global,
+    ) -> Result<Study, Failure> {
+        let mut cells = cells(&plan, inventory);
         load_iterations(&mut cells, store, global);
         if cells.iter().all(|cell| cell.record().is_none()) {
-            return Err(nothing_to_show(&plan, &inventory, store));
+            return Err(nothing_to_show(&plan, inventory, store));
         }
         let replaced = replaced(&cells, store);
         Ok(Study {
@@ -343,13 +371,7 @@ mod tests {
     /// With other arguments, a report has other numbers.
     #[test]
     fn the_commands_have_each_argument_that_changes_a_number() {
-        let plain = || StudyArgs {
-            matrix: None,
-            out: "elsewhere".into(),
-            peaks_dir: PEAKS_DIR.into(),
-            flops_convention: FlopsConvention::default(),
-            include_marked: false,
-        };
+        let plain = || StudyArgs { out: "elsewhere".into(), ..StudyArgs::without_options() };
         let mut study = study_with_peaks();
         let report = |args: StudyArgs| args.commands(&study_with_peaks())[1].clone();
         assert_eq!(report(plain()), "orchestrate report test");

@@ -7,9 +7,10 @@
 use std::fs::{File, FileType, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
-use std::path::Path;
+use std::path::{Component, Path};
 
 use nix::libc;
+use rustix::fs::{CWD, Mode, OFlags, openat};
 
 /// None of our files is larger than this.
 pub const FILE_LIMIT: u64 = 64 << 20;
@@ -20,6 +21,28 @@ pub const FILE_LIMIT: u64 = 64 << 20;
 /// It does not exist, cannot be opened, or is not a regular file.
 pub fn open_regular(path: &Path) -> io::Result<File> {
     check(OpenOptions::new().read(true).custom_flags(FLAGS).open(path)?)
+}
+
+/// Opens the regular file at `path` below the directory `root` for reading. Symbolic links below `root` are not
+/// followed, so the file is below `root` even if other processes rename or link directories meanwhile.
+///
+/// # Errors
+/// As [`open_regular`], `path` is not below `root`, or leads through a symbolic link.
+pub fn open_below(root: &Path, path: &Path) -> io::Result<File> {
+    let outside = || io::Error::other("it is not below the directory");
+    let below = path.strip_prefix(root).map_err(|_| outside())?;
+    let directory = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let mut names = below.components().peekable();
+    let mut at = openat(CWD, root, directory, Mode::empty())?;
+    while let Some(component) = names.next() {
+        let Component::Normal(name) = component else { return Err(outside()) };
+        if names.peek().is_none() {
+            let file = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
+            return check(openat(&at, name, file | OFlags::NOFOLLOW, Mode::empty())?.into());
+        }
+        at = openat(&at, name, directory | OFlags::NOFOLLOW, Mode::empty())?;
+    }
+    Err(outside())
 }
 
 /// Opens without blocking and without acquiring a terminal. Neither flag affects regular files.
@@ -94,7 +117,7 @@ mod tests {
     use std::fs;
     use std::os::unix::net::UnixListener;
 
-    use nix::sys::stat::Mode;
+    use nix::sys::stat;
     use nix::unistd::mkfifo;
 
     use super::*;
@@ -105,7 +128,7 @@ mod tests {
         let path = |name: &str| directory.path().join(name);
         fs::write(path("file"), "text").unwrap();
         std::os::unix::fs::symlink(path("file"), path("link")).unwrap();
-        mkfifo(&path("fifo"), Mode::S_IRWXU).unwrap();
+        mkfifo(&path("fifo"), stat::Mode::S_IRWXU).unwrap();
         fs::create_dir(path("directory")).unwrap();
         let _socket = UnixListener::bind(path("socket")).unwrap();
         assert_eq!(read_regular(&path("file"), 4).unwrap(), b"text");
@@ -127,5 +150,41 @@ mod tests {
         fs::write(&path, "12345").unwrap();
         assert_eq!(read_regular(&path, 4).unwrap_err().to_string(), "it is longer than 4 bytes");
         assert_eq!(read_regular(&path, 5).unwrap(), b"12345");
+    }
+
+    #[test]
+    fn nothing_outside_of_a_directory_is_opened_below_it() {
+        let directory = tempfile::tempdir().unwrap();
+        let root = directory.path().join("store");
+        let path = |name: &str| root.join(name);
+        fs::create_dir_all(path("job/attempts")).unwrap();
+        fs::write(directory.path().join("secret"), "secret").unwrap();
+        fs::write(path("job/attempts/log"), "text").unwrap();
+        let link = |to: &str, name: &str| std::os::unix::fs::symlink(to, path(name)).unwrap();
+        link("../../../secret", "job/attempts/stdout.log");
+        link("log", "job/attempts/link");
+        link("..", "job/up");
+        link("/etc", "etc");
+        let mut text = String::new();
+        open_below(&root, &path("job/attempts/log")).unwrap().read_to_string(&mut text).unwrap();
+        assert_eq!(text, "text");
+        let refused = [
+            "job/attempts/stdout.log",
+            "job/attempts/link",
+            "job/up/secret",
+            "etc/passwd",
+            "job/../../secret",
+            "../secret",
+            "job",
+            "",
+        ];
+        for name in refused {
+            assert!(open_below(&root, &path(name)).is_err(), "{name} is opened");
+        }
+        assert!(open_below(&root, Path::new("/etc/passwd")).is_err());
+        // The root itself may be a link.
+        std::os::unix::fs::symlink(&root, directory.path().join("linked")).unwrap();
+        let linked = directory.path().join("linked");
+        assert!(open_below(&linked, &linked.join("job/attempts/log")).is_ok());
     }
 }

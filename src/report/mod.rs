@@ -38,8 +38,13 @@ pub use comparison::{
 pub use figure::Figure;
 pub use figures::FIGURES;
 pub use package::DATA_PACKAGE;
-pub use page::{PageError, RunLinks};
+pub use page::{PageError, RunLinks, environment};
 pub use png::DrawError;
+pub use url::encoded;
+
+/// The name of the page, and its built-in template.
+const PAGE: &str = "report.html";
+const HTML: &str = include_str!("../../templates/report.html.j2");
 
 /// The templates of the two pages.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -53,10 +58,7 @@ pub struct Templates {
 impl Default for Templates {
     /// The built-in templates.
     fn default() -> Self {
-        Templates {
-            markdown: include_str!("../../templates/report.md.j2").to_owned(),
-            html: include_str!("../../templates/report.html.j2").to_owned(),
-        }
+        Templates { markdown: include_str!("../../templates/report.md.j2").to_owned(), html: HTML.to_owned() }
     }
 }
 
@@ -144,8 +146,7 @@ pub fn render(
     links: &RunLinks,
     commands: &[String],
 ) -> Result<Vec<File>, RenderError> {
-    let of_figure = |number: usize| (&FIGURES[number], (FIGURES[number].draw)(analysis));
-    let figures: Vec<Drawn> = threads::each(FIGURES.len(), of_figure);
+    let figures = drawn(analysis);
     // To draw those that lie beside the page, too, would take longer than all else.
     let (pictures, pages) = threads::both(
         || pictures(shown(&figures)),
@@ -158,6 +159,56 @@ pub fn render(
     Ok(files)
 }
 
+/// Renders `report.html` from its built-in template to be shown while results come. The figures beside it are SVG and
+/// CSV only, because PNG takes longest. `links` and `commands` are as in [`render`].
+///
+/// # Errors
+/// [`RenderError::Page`].
+pub fn render_live(
+    study: &Study,
+    analysis: &Analysis<'_>,
+    links: &RunLinks,
+    commands: &[String],
+) -> Result<Vec<File>, RenderError> {
+    let figures = drawn(analysis);
+    let page = page::page(study, analysis, &figures, links, commands, true);
+    let page = minijinja::Value::from(minijinja::value::Serde(page));
+    let mut files = vec![File::text(PAGE, page::render(PAGE, HTML, &page)?)];
+    files.extend(drawings(figures));
+    Ok(files)
+}
+
+/// The inline styles and scripts of `report.html`, for the Content-Security-Policy of a server.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PageParts {
+    /// The style sheet of the page.
+    pub style: &'static str,
+    /// The style sheet in each drawing.
+    pub drawing_style: String,
+    /// The script of the page.
+    pub script: &'static str,
+}
+
+impl PageParts {
+    /// Those of the built-in template.
+    pub fn built_in() -> PageParts {
+        let sheet = inks::dark_mode();
+        let drawing_style = element(&sheet, "style").to_owned();
+        PageParts { style: element(HTML, "style"), drawing_style, script: element(HTML, "script") }
+    }
+}
+
+/// The content of the first element called `name` in `html`; empty if there is none.
+fn element<'h>(html: &'h str, name: &str) -> &'h str {
+    let begin = html.split_once(&format!("<{name}>")).map_or("", |(_, rest)| rest);
+    begin.split_once(&format!("</{name}>")).map_or("", |(content, _)| content)
+}
+
+/// Every figure with its drawings.
+fn drawn(analysis: &Analysis<'_>) -> Vec<Drawn> {
+    threads::each(FIGURES.len(), |number| (&FIGURES[number], (FIGURES[number].draw)(analysis)))
+}
+
 /// The two pages.
 fn pages(
     study: &Study,
@@ -168,12 +219,12 @@ fn pages(
     figures: &[Drawn],
 ) -> Result<Vec<File>, RenderError> {
     // As a value of the templates' language, it is large. So there is one for both pages.
-    let page = page::page(study, analysis, figures, links, commands);
+    let page = page::page(study, analysis, figures, links, commands, false);
     let page = minijinja::Value::from(minijinja::value::Serde(page));
     let of =
         |name: &str, template: &str| page::render(name, template, &page).map(|text| File::text(name, text));
     let (markdown, html) =
-        threads::both(|| of("report.md", &templates.markdown), || of("report.html", &templates.html));
+        threads::both(|| of("report.md", &templates.markdown), || of(PAGE, &templates.html));
     Ok(vec![markdown?, html?])
 }
 

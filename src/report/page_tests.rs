@@ -162,7 +162,7 @@ fn the_sections_are_those_of_the_manual() {
 #[test]
 fn the_manual_names_what_templates_can_use() {
     let study = hostile();
-    let page = page::page(&study, &analyse(&study), &[], &RunLinks::none(), &[]);
+    let page = page::page(&study, &analyse(&study), &[], &RunLinks::none(), &[], false);
     let page = serde_json::to_value(page).unwrap();
     let passed: BTreeSet<&str> = page.as_object().unwrap().keys().map(String::as_str).collect();
     let manual = include_str!("../../docs/reading-the-report.md");
@@ -201,4 +201,25 @@ fn a_job_whose_files_were_changed_is_not_called_not_run() {
     for page in pages(&not_run, &RunLinks::none(), &[]) {
         assert!(page.contains("Not run yet") && !page.contains("Changed after the record was written"));
     }
+}
+
+#[test]
+fn a_live_page_has_the_styles_and_scripts_that_are_declared_and_links_no_png() {
+    let study = hostile();
+    let files = render_live(&study, &analyse(&study), &RunLinks::none(), &[]).unwrap();
+    let html = String::from_utf8(files[0].contents.clone()).unwrap();
+    let contents = |name: &str| -> BTreeSet<&str> {
+        let opening = format!("<{name}>");
+        html.split(&opening)
+            .skip(1)
+            .filter_map(|rest| Some(rest.split_once(&format!("</{name}>"))?.0))
+            .collect()
+    };
+    let PageParts { style, drawing_style, script } = PageParts::built_in();
+    assert_eq!(contents("style"), BTreeSet::from([style, &*drawing_style]));
+    assert_eq!(contents("script"), BTreeSet::from([script]));
+    for absent in [" style=", "http-equiv", ".png"] {
+        assert!(!html.contains(absent), "{absent}");
+    }
+    assert!(html.contains(".svg\"") && !files.iter().any(|file| file.path.ends_with(".png")));
 }

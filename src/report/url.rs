@@ -6,7 +6,7 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 const OTHERS: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'=');
 
 /// `name` as a part of a URL's path.
-pub(super) fn encoded(name: &str) -> String {
+pub fn encoded(name: &str) -> String {
     utf8_percent_encode(name, OTHERS).to_string()
 }
 

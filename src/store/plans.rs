@@ -110,6 +110,15 @@ impl Store {
     /// # Errors
     /// [`StoreError::Read`].
     pub fn plan_names(&self) -> Result<Vec<String>, StoreError> {
+        Ok(self.saved_plans()?.into_iter().map(|(_, name)| name).collect())
+    }
+
+    /// The saved plans as [`Store::plan_names`], each with the time at which it was saved. A plan that is saved again
+    /// has another time.
+    ///
+    /// # Errors
+    /// [`StoreError::Read`].
+    pub fn saved_plans(&self) -> Result<Vec<(SystemTime, String)>, StoreError> {
         let directory = self.plans();
         let read = |source| StoreError::Read { path: directory.clone(), source };
         let entries = match fs::read_dir(&directory) {
@@ -128,7 +137,7 @@ impl Store {
             }
         }
         found.sort_by(|left, right| right.cmp(left));
-        Ok(found.into_iter().map(|(_, name)| name).collect())
+        Ok(found)
     }
 }
 

@@ -448,6 +448,18 @@ impl Running {
         wait_for_text(self.child.stdout.as_mut().expect("standard output is a pipe"), text);
     }
 
+    /// The next line that it writes to standard output, without its end.
+    #[track_caller]
+    pub(crate) fn line(&mut self) -> String {
+        let stdout = self.child.stdout.as_mut().expect("standard output is a pipe");
+        let mut line = Vec::new();
+        let mut byte = [0];
+        while std::io::Read::read(stdout, &mut byte).expect("a readable pipe") == 1 && byte != *b"\n" {
+            line.push(byte[0]);
+        }
+        String::from_utf8_lossy(&line).into_owned()
+    }
+
     /// Closes our ends of its output, as a closing terminal does.
     pub(crate) fn close_output(&mut self) {
         drop(self.child.stdout.take());

@@ -82,6 +82,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
         ],
     ),
     ("host", &["job", "clean", "processor", "record", "plan", "files", "processes"]),
+    ("serve", &["job", "text", "clean", "report", "files", "stop", "store"]),
     ("queue", &["job", "clean", "matrix", "plan", "files", "store", "host"]),
     ("prepare", &["job", "protocol", "record", "plan", "dataset", "event", "files", "lock", "host"]),
     (

@@ -9,6 +9,7 @@ mod history;
 mod host;
 mod import;
 mod screen;
+mod serve;
 mod words;
 
 use serde_json::Value;

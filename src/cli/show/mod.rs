@@ -25,7 +25,8 @@ use crate::record::Record;
 use crate::store::Store;
 
 use brief::brief_text;
-use page::{AttemptPage, Page};
+use page::AttemptPage;
+pub(super) use page::Page;
 
 /// The arguments of `orchestrate show`.
 #[derive(Debug, clap::Args)]
@@ -97,7 +98,11 @@ fn no_record(found: &Found, standing: &Standing) -> Failure {
         .hint(format!("`orchestrate show {}` without `--json` shows what exists", found.dir.name()))
 }
 
-fn load_page(dir: &JobDir, job: Job, standing: Standing) -> io::Result<Page> {
+/// What the directory `dir` of `job` holds. Prices and doubts are left out.
+///
+/// # Errors
+/// The directory cannot be read.
+pub(super) fn load_page(dir: &JobDir, job: Job, standing: Standing) -> io::Result<Page> {
     let last = dir.load_record().ok().flatten();
     let mut attempts = Vec::new();
     for attempt in dir.attempts()? {

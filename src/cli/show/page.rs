@@ -21,34 +21,34 @@ use crate::text::{decimals, duration_text, rate_text, significant, size_text};
 
 /// Everything about one job.
 #[derive(Debug)]
-pub(super) struct Page {
+pub(in crate::cli) struct Page {
     pub(super) job: Job,
     pub(super) directory: String,
     pub(super) standing: Standing,
     /// In order.
-    pub(super) attempts: Vec<AttemptPage>,
+    pub(in crate::cli) attempts: Vec<AttemptPage>,
     /// Paths below the directory, and sizes in bytes.
     pub(super) files: Vec<(String, u64)>,
     /// The content of `command.sh`.
     pub(super) command: Option<String>,
     /// What an hour of the machine costs, in US dollars, by the saved plan.
-    pub(super) usd_per_hour: Option<f64>,
+    pub(in crate::cli) usd_per_hour: Option<f64>,
     /// The marks of the attempt that decides, and of its row.
-    pub(super) doubts: Doubts,
+    pub(in crate::cli) doubts: Doubts,
     /// The files that are not as they were when the deciding record was written, each as a sentence.
     pub(super) altered: Vec<String>,
 }
 
 /// One attempt.
 #[derive(Debug)]
-pub(super) struct AttemptPage {
-    pub(super) number: u32,
+pub(in crate::cli) struct AttemptPage {
+    pub(in crate::cli) number: u32,
     /// `None` if it left none: it is running, or was cut off.
     pub(super) record: Option<Record>,
 }
 
 /// The names and values of a section.
-pub(super) type Lines = Vec<(String, String)>;
+pub(in crate::cli) type Lines = Vec<(String, String)>;
 
 impl Page {
     /// The record of the last attempt that left one.
@@ -91,6 +91,20 @@ impl Page {
             text += &format!("\ncommand\n{}\n", indented(command.trim_end()));
         }
         text
+    }
+
+    /// The sections that matter most, each with its title. Some have no lines.
+    pub(in crate::cli) fn short(&self) -> [(&'static str, Lines); 6] {
+        let record = self.attempts.iter().rev().find_map(|attempt| attempt.record.as_ref());
+        let measured = record.and_then(|record| Some(measurement(record.measurement.as_ref()?, &record.key)));
+        [
+            ("marks", mark_lines(&self.doubts.run)),
+            ("marks of its row", mark_lines(&self.doubts.row)),
+            ("measurement", measured.unwrap_or_default()),
+            ("process", process(record.and_then(|record| record.process.as_ref()))),
+            ("price", record.map(|record| price(record, self.usd_per_hour)).unwrap_or_default()),
+            ("config", self.key()),
+        ]
     }
 
     /// `command.sh` without the values of secrets, or if it is missing, the argv of the last record.
@@ -153,7 +167,8 @@ impl Page {
         if lines.is_empty() { lines } else { format!("\nnot as it was written\n{lines}") }
     }
 
-    fn attempt_lines(&self) -> Lines {
+    /// The attempts, each with its number and how it ended.
+    pub(in crate::cli) fn attempt_lines(&self) -> Lines {
         let text = |attempt: &AttemptPage| match &attempt.record {
             None => "left no record: it is running, or it was cut off".to_owned(),
             Some(record) => format!(

@@ -16,31 +16,31 @@ use crate::job::{Job, JobId};
 use crate::plan::{Decided, Inventory, Plan, Whereabouts};
 use crate::store::{Glimpse, Store, StoreError};
 
-/// After this time, `--watch` reads the store even if nobody announced a change. An older version announces nothing,
+/// After this time, a watched store is read even if nobody announced a change. An older version announces nothing,
 /// and nor does somebody who edits or deletes a file.
 const LOOK_ANYWAY: Duration = Duration::from_secs(300);
 
 /// The least time between two questions to Slurm.
 const QUEUE_PERIOD: Duration = Duration::from_secs(5);
 
-/// The share of the time that `--watch` reads the store at most, as one of so many: a worker needs the processors.
+/// The share of the time that a watched store is read at most, as one of so many: a worker needs the processors.
 const LOOK_SHARE: u32 = 50;
 
-/// The last reading of `--watch`.
-pub(super) struct Seen {
+/// The last reading of a store that is watched.
+pub(in crate::cli) struct Seen {
     /// From before it.
-    pub(super) glimpse: Glimpse,
+    pub(in crate::cli) glimpse: Glimpse,
     /// The jobs that were running.
-    pub(super) running: Vec<Job>,
+    pub(in crate::cli) running: Vec<Job>,
     /// Whether something is with Slurm, where changes show nowhere else.
-    pub(super) is_queued: bool,
-    pub(super) began: Instant,
-    pub(super) took: Duration,
+    pub(in crate::cli) is_queued: bool,
+    pub(in crate::cli) began: Instant,
+    pub(in crate::cli) took: Duration,
 }
 
 impl Seen {
     /// Whether the store has to be read again.
-    pub(super) fn is_over(&self, store: &Store) -> bool {
+    pub(in crate::cli) fn is_over(&self, store: &Store) -> bool {
         let Seen { glimpse, running, is_queued, began, took } = self;
         let since = began.elapsed();
         let has_changed = || glimpse.is_young() || store.glimpse() != *glimpse;

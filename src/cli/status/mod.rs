@@ -28,9 +28,11 @@ use crate::plan::quote;
 use crate::store::Store;
 
 pub(super) use args::StatusArgs;
-use look::{Look, Seen, Sighting};
+pub(super) use look::Seen;
+use look::{Look, Sighting};
 use overview::Overview;
-pub(super) use overview::state_of;
+pub(super) use overview::{state_of, time_left};
+pub(super) use screen::sensors;
 
 /// The interval of `--watch`.
 const WATCH_PERIOD: Duration = Duration::from_secs(2);

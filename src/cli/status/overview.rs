@@ -272,7 +272,12 @@ fn why_left(decided: &Decided, inventory: &Inventory) -> String {
     }
 }
 
-fn time_left(plan: &Plan, inventory: &Inventory, sorted: &[(&Decided, State)]) -> TimeLeft {
+/// The time left for the jobs of `sorted` that failed, are running or waiting.
+pub(in crate::cli) fn time_left(
+    plan: &Plan,
+    inventory: &Inventory,
+    sorted: &[(&Decided, State)],
+) -> TimeLeft {
     let is_open = |state: State| matches!(state, State::Failed | State::Running | State::Waiting);
     let mut open =
         sorted.iter().filter(|(_, state)| is_open(*state)).map(|(decided, _)| decided.job.key()).peekable();

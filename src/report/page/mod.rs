@@ -121,6 +121,8 @@ pub(super) struct Page {
     commands: Vec<String>,
     /// The CSV files: name, and what each line is about.
     csv_files: Vec<Fact>,
+    /// Whether `serve` shows the page, without PNG files and `datapackage.json` beside it.
+    live: bool,
 }
 
 /// A figure of the table, drawn or not.
@@ -158,17 +160,7 @@ struct FigureView {
 /// [`PageError`]: the template is invalid, or uses a name that does not exist.
 pub(super) fn render(name: &str, text: &str, page: &Value) -> Result<String, PageError> {
     let wrong = |source| PageError { name: name.to_owned(), source: Box::new(source) };
-    let mut environment = Environment::new();
-    environment.set_undefined_behavior(UndefinedBehavior::Strict);
-    let mut syntax = SyntaxConfig::builder();
-    syntax.trim_blocks(true).lstrip_blocks(true).keep_trailing_newline(true);
-    environment.set_syntax(syntax.build().map_err(wrong)?);
-    environment.set_auto_escape_callback(|name| {
-        if name.ends_with(".html") { AutoEscape::Html } else { AutoEscape::Custom("markdown".into()) }
-    });
-    environment.set_formatter(write_value);
-    // Templates of earlier versions name it. Every value is escaped anyway.
-    environment.add_filter("cell", |value: Value| value);
+    let mut environment = environment().map_err(wrong)?;
     environment.add_filter("html", |text: &str| Value::from_safe_string(markup::html(text)));
     // Findings have words of other programs.
     environment
@@ -176,6 +168,26 @@ pub(super) fn render(name: &str, text: &str, page: &Value) -> Result<String, Pag
     environment.add_template(name, text).map_err(wrong)?;
     let template = environment.get_template(name).map_err(wrong)?;
     template.render(page.clone()).map_err(wrong)
+}
+
+/// How pages are rendered: values are cleaned, and escaped by the extension of the page's name. A name that does not
+/// exist is an error.
+///
+/// # Errors
+/// Never in fact: the syntax is a constant.
+pub fn environment<'t>() -> Result<Environment<'t>, Error> {
+    let mut environment = Environment::new();
+    environment.set_undefined_behavior(UndefinedBehavior::Strict);
+    let mut syntax = SyntaxConfig::builder();
+    syntax.trim_blocks(true).lstrip_blocks(true).keep_trailing_newline(true);
+    environment.set_syntax(syntax.build()?);
+    environment.set_auto_escape_callback(|name| {
+        if name.ends_with(".html") { AutoEscape::Html } else { AutoEscape::Custom("markdown".into()) }
+    });
+    environment.set_formatter(write_value);
+    // Templates of earlier versions name it. Every value is escaped anyway.
+    environment.add_filter("cell", |value: Value| value);
+    Ok(environment)
 }
 
 /// Writes a value to a page. Texts are cleaned and escaped, unless the template declares them `safe`.
@@ -192,13 +204,15 @@ fn write_value(out: &mut Output<'_>, state: &mut State<'_, '_>, value: &Value) -
     }
 }
 
-/// Collects what the pages say about `analysis`, with the `commands` that make it again.
+/// Collects what the pages say about `analysis`, with the `commands` that make it again. A page that is `live` has no
+/// PNG beside it.
 pub(super) fn page(
     study: &Study,
     analysis: &Analysis<'_>,
     figures: &[Drawn],
     links: &RunLinks,
     commands: &[String],
+    live: bool,
 ) -> Page {
     let records: Vec<&Record> = analysis.runs.iter().filter_map(|run| run.cell.record()).collect();
     let mut sections = figure_sections(figures);
@@ -255,6 +269,7 @@ pub(super) fn page(
         provenance: provenance(study, &records),
         commands: commands.iter().map(|command| clean_text(command).into_owned()).collect(),
         csv_files: CSV_FILES.iter().map(|file| fact(file.name, file.line)).collect(),
+        live,
     }
 }
 

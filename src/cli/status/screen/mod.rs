@@ -24,6 +24,7 @@ use crate::plan::{NotDone, Standing};
 use crate::store::{Attempt, Store, last_samples};
 
 use draw::{Scroll, draw};
+pub(in crate::cli) use scene::sensors;
 use scene::{Live, Scene};
 
 /// How often keys are asked for.

@@ -148,7 +148,7 @@ fn ended_line(record: &Record, varying: &[String]) -> EndedLine {
 }
 
 /// What the last of `samples` say, as far as sensors tell.
-fn sensors(samples: &[Sample]) -> Vec<String> {
+pub(in crate::cli) fn sensors(samples: &[Sample]) -> Vec<String> {
     let Some((last, earlier)) = samples.split_last() else { return Vec::new() };
     let value = |sensor: Sensor| last.values.get(&sensor).copied();
     let busy = earlier.last().and_then(|before| {
