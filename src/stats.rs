@@ -14,7 +14,6 @@ mod course;
 mod estimate;
 mod gamma;
 mod intervals;
-mod neighbours;
 mod power;
 #[cfg(test)]
 mod reference_tests;
@@ -40,7 +39,6 @@ pub use clusters::mean_over_blocks;
 pub use course::Course;
 pub use estimate::Estimate;
 pub use intervals::{geometric_mean_interval, mean_interval, median_interval};
-pub use neighbours::{NEIGHBOURS_NEED, Neighbours, neighbours, too_narrow_by};
 pub use power::{Design, MOST_REPEATS};
 pub use running_median::RunningMedian;
 pub use series::{AUTOCORRELATION_NEEDS, autocorrelation, effective_size};

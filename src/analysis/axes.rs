@@ -119,8 +119,6 @@ impl Effect {
     }
 }
 
-/// `1.75 × [1.74, 1.76] for a100, 0.90 × [0.89, 0.91] for t4`
-
 /// What every axis of `rows` brings: those of `parameters`, envs and precisions. `rows` are in the order of the tables.
 pub fn effects(rows: &[Row<'_>], parameters: &[String]) -> Vec<Effect> {
     let names = [ENV, PRECISION].into_iter().chain(parameters.iter().map(String::as_str));

@@ -192,7 +192,7 @@ fn a_store_can_be_kept_and_is_never_one_that_was_there() {
     check.check(&kept, &fake("ok")).code(0);
     let label = "here_worker_fp32_bs4_run1";
     let shown = check.project.orchestrate(&["show", label, "--store", "a/kept"]).code(0).stdout;
-    assert!(shown.contains("succeeded"), "{shown}");
+    assert!(shown.contains("state        done"), "{shown}");
     check.check(&kept, &fake("ok")).code(2).says("is there already");
 }
 

@@ -76,7 +76,7 @@ fn pages_follow_a_run_from_an_empty_store_to_its_report() {
     assert!(first.contains("<dt>") && first.contains("<svg"), "{first}");
     assert!(first.contains(&format!("href=\"../../job/{}/\"", job(&project, 4))), "{first}");
     release(&project, 8);
-    let last = wait_for_page(&server, "/plan/t/", &mut plan, &["2/2", "2 jobs: 2 done", "_bs8</th>"]);
+    let last = wait_for_page(&server, "/plan/t/", &mut plan, &["2/2", "2 jobs: 2 done", "2 rows of 2 runs"]);
     wait_for_page(&server, "/", &mut index, &["2/2"]);
     run.wait().code(0);
     // Each file to which the page links is there.
