@@ -190,7 +190,7 @@ torch.distributed.destroy_process_group()
         details = record["measurement"]["details"]
         self.assertEqual([rank["rank"] for rank in details["ranks"]], [0, 1])
         self.assertEqual(record["measurement"]["samples"], 200 * 16)
-        self.assertIn("slowest_rank", project.call("show", record["label"])[1])
+        self.assertIn("slowest_rank", project.call("show", record["label"], "--all")[1])
 
     def test_an_interrupt_leaves_no_rank_behind(self):
         project = self.project(1_000_000)
