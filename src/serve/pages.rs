@@ -188,7 +188,11 @@ impl Pages {
         let script = format!("<script>{LIVE_SCRIPT}</script>\n</body>");
         let (content, end) = report.rsplit_once("</body>").unwrap_or((report, ""));
         let whole = content.replacen("</head>", &head, 1);
-        let whole = whole.replacen("<body>\n", &format!("<body>\n{bar}"), 1);
+        // The link that skips to the summary stays the first one of the page.
+        let body = whole.find("<body>\n").map_or(0, |at| at + "<body>\n".len());
+        let skip = whole[body..].lines().next().filter(|line| line.starts_with("<a class=\"skip\""));
+        let (before, after) = whole.split_at(body + skip.map_or(0, |line| line.len() + 1));
+        let whole = format!("{before}{bar}{after}");
         Shown::new(StatusCode::OK, format!("{whole}{script}{end}")).finished()
     }
 

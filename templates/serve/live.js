@@ -56,7 +56,14 @@
     if (section) scrollBy(0, section.getBoundingClientRect().top - anchor[1]);
   };
 
+  // A report has a script and a style sheet of its own, so the page before the first result is not swapped for it.
+  const hasReport = page => page.getElementById('measurement') !== null;
+
   const swap = next => {
+    if (hasReport(document) !== hasReport(next)) {
+      location.reload();
+      return;
+    }
     const seen = look();
     for (const part of PARTS) {
       const [old, fresh] = [document, next].map(it => it.querySelector(part));

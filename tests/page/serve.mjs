@@ -123,7 +123,10 @@ async function main(browser) {
   await other.waitForSelector('[aria-label="All rows"]', { state: 'attached', timeout: BOUND });
   await seen(one, 'Done.');
   check(await one.evaluate(() => window.mark) === 1, 'the page of the job was loaded again');
+  await seen(other, 'Shown by orchestrate serve');
   await checkRules(other, 'report');
+  check(await other.locator('main > section > details[open]').count() === 0, 'the report comes with open sections');
+  await other.evaluate(() => { window.mark = 1; });
   // What the reader has opened and typed stays.
   await other.locator('#measurement summary').first().click();
   await other.locator('#design summary').first().click();
@@ -139,7 +142,6 @@ async function main(browser) {
   check(await ended(run) === 0, 'the run fails');
   [server] = await serve('--port', new URL(url).port);
   await seen(other, '2/2');
-  await seen(other, 'Shown by orchestrate serve');
   check(await other.evaluate(() => document.getElementById('live-state').textContent) === 'live', 'it is not connected again');
   await other.waitForFunction(() => document.querySelectorAll('[aria-label="All rows"] tbody tr').length === 2, null,
     { timeout: BOUND });
