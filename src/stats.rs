@@ -14,6 +14,8 @@ mod course;
 mod estimate;
 mod gamma;
 mod intervals;
+mod level;
+mod neighbours;
 mod power;
 #[cfg(test)]
 mod reference_tests;
@@ -39,6 +41,8 @@ pub use clusters::mean_over_blocks;
 pub use course::Course;
 pub use estimate::Estimate;
 pub use intervals::{geometric_mean_interval, mean_interval, median_interval};
+pub use level::{LEVEL_SHIFT_NEEDS, LevelShift, level_shift};
+pub use neighbours::{NEIGHBOURS_NEED, Neighbours, neighbours, too_narrow_by};
 pub use power::{Design, MOST_REPEATS};
 pub use running_median::RunningMedian;
 pub use series::{AUTOCORRELATION_NEEDS, autocorrelation, effective_size};

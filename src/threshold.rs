@@ -4,13 +4,15 @@
 //!
 //! To add a threshold, add a variant to [`Threshold`]: the compiler then asks for its facts and for a test of its rule.
 
-use std::collections::BTreeMap;
+mod values;
+
 use std::ops::RangeInclusive;
 
-use serde::{Deserialize, Serialize};
 use strum::{EnumCount, EnumIter, IntoEnumIterator, IntoStaticStr};
 
 use crate::text::decimals;
+
+pub use values::{Thresholds, UnknownThreshold};
 
 /// What a number is compared with. A matrix changes it under its name: `thresholds: { high_variation: 0.1 }`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, EnumCount, EnumIter, IntoStaticStr)]
@@ -36,9 +38,12 @@ pub enum Threshold {
     Periodic,
     Bimodal,
     SlowFirst,
+    Stalls,
+    LevelShift,
     ClockWithin,
     ClockBetween,
     HighVariation,
+    Autocorrelated,
     DataWaitShare,
     DataGap,
     BlockShift,
@@ -294,6 +299,23 @@ impl Threshold {
                 "the first measured iteration, against the median of the others",
                 "On one virtual machine, one iteration in ten took half as long again; this is beyond it.",
             ),
+            Threshold::Stalls => (
+                0.05,
+                Share,
+                Above,
+                "what single long iterations took beyond the median, against the time of the window",
+                "A choice: in simulations of 50 iterations with 10 % of scatter no window passes it; of those in which 10 % \
+                 of the iterations take 3 × as long, 96 % do.",
+            ),
+            Threshold::LevelShift => (
+                0.05,
+                Share,
+                Above,
+                "what the slower part of a window took beyond the median of the faster one, against the time of the \
+                 window",
+                "A choice: in simulations of 50 iterations with 5 % of scatter, 0.1 % of level windows are marked, and 97 % \
+                 of those whose second half takes 15 % longer.",
+            ),
             Threshold::ClockWithin => (
                 0.1,
                 Share,
@@ -315,6 +337,15 @@ impl Threshold {
                 "the lower bound at 95 % of the coefficient of variation of a row's runs",
                 "A choice: of simulated rows of three runs with a true CV of 3 %, none are marked; with 10 %, 46 %; \
                  with 20 %, 82 %.",
+            ),
+            Threshold::Autocorrelated => (
+                1.2,
+                Times,
+                Above,
+                "the standard error of a row's mean if its repeats correlate as those of its machine do, against that \
+                 of independent ones",
+                "A choice: of simulated machines with 40 independent rows of five runs, 1 % have a marked row; with a \
+                 correlation of 0.7 from repeat to repeat, 97 %.",
             ),
             Threshold::DataWaitShare => (
                 0.1,
@@ -372,98 +403,6 @@ impl Threshold {
     }
 }
 
-/// A value for every threshold. Files only contain the changed ones, so better defaults apply to old runs too.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(into = "BTreeMap<String, f64>", try_from = "BTreeMap<String, f64>")]
-pub struct Thresholds {
-    values: [f64; Threshold::COUNT],
-}
-
-impl Default for Thresholds {
-    fn default() -> Self {
-        let mut values = [0.0; Threshold::COUNT];
-        for threshold in Threshold::all() {
-            values[threshold as usize] = threshold.facts().value;
-        }
-        Thresholds { values }
-    }
-}
-
-impl Thresholds {
-    /// The value in force.
-    pub fn of(&self, threshold: Threshold) -> f64 {
-        self.values[threshold as usize]
-    }
-
-    /// The same thresholds, with `value` for `threshold`.
-    #[must_use]
-    pub fn with(mut self, threshold: Threshold, value: f64) -> Self {
-        self.values[threshold as usize] = value;
-        self
-    }
-
-    /// The value in force, with its unit: `5 %`.
-    pub fn text(&self, threshold: Threshold) -> String {
-        threshold.text(self.of(threshold))
-    }
-
-    /// The thresholds whose value is not the default.
-    pub fn changed(&self) -> impl Iterator<Item = Threshold> + '_ {
-        Threshold::all().filter(|threshold| self.of(*threshold) != threshold.facts().value)
-    }
-
-    /// The changed thresholds, each with its value and default; `None` if there are none.
-    pub fn changed_text(&self) -> Option<String> {
-        let text = |threshold: Threshold| {
-            let declared = threshold.text(threshold.facts().value);
-            format!("{} {} (default {declared})", threshold.name(), self.text(threshold))
-        };
-        let texts: Vec<String> = self.changed().map(text).collect();
-        (!texts.is_empty()).then(|| texts.join(", "))
-    }
-
-    /// Whether none is changed, so files can leave them out.
-    pub fn are_default(&self) -> bool {
-        self.changed().next().is_none()
-    }
-
-    /// The number of processors that others may keep busy on a host with `usable` of them.
-    pub fn foreign_limit(&self, usable: u32) -> f64 {
-        self.of(Threshold::ForeignCores).max(self.of(Threshold::ForeignShare) * f64::from(usable))
-    }
-
-    /// The limit of involuntary context switches per second for a run on a host with `usable` processors, if the other
-    /// runs of its row have `baseline`. The floor is needed because a multiple of almost nothing is still almost
-    /// nothing.
-    pub fn switches_limit(&self, baseline: f64, usable: u32) -> f64 {
-        let floor = self.of(Threshold::SwitchesFloor) * f64::from(usable.max(1));
-        (self.of(Threshold::Switches) * baseline).max(floor)
-    }
-}
-
-impl From<Thresholds> for BTreeMap<String, f64> {
-    fn from(thresholds: Thresholds) -> Self {
-        let named = |threshold: Threshold| (threshold.name().to_owned(), thresholds.of(threshold));
-        thresholds.changed().map(named).collect()
-    }
-}
-
-/// A saved threshold that this version does not know.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("there is no threshold `{0}`")]
-pub struct UnknownThreshold(String);
-
-impl TryFrom<BTreeMap<String, f64>> for Thresholds {
-    type Error = UnknownThreshold;
-
-    fn try_from(changed: BTreeMap<String, f64>) -> Result<Self, Self::Error> {
-        changed.into_iter().try_fold(Thresholds::default(), |thresholds, (name, value)| {
-            let threshold = Threshold::named(&name).ok_or(UnknownThreshold(name))?;
-            Ok(thresholds.with(threshold, value))
-        })
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -478,37 +417,5 @@ mod tests {
             assert_eq!(Threshold::named(name), Some(threshold));
         }
         assert_eq!(Threshold::named("high-variation"), None);
-    }
-
-    #[test]
-    fn values_read_with_their_unit() {
-        let text = |threshold: Threshold| Thresholds::default().text(threshold);
-        assert_eq!(text(Threshold::HighVariation), "5 %");
-        assert_eq!(text(Threshold::SwappedMib), "16 MiB");
-        assert_eq!(text(Threshold::SlowFirst), "2 ×");
-        assert_eq!(text(Threshold::ForeignCores), "0.2 processors");
-        assert_eq!(Threshold::HighVariation.text(0.075), "7.5 %");
-        assert_eq!(Threshold::Trend.text(0.07), "7 %", "not 7.000000000000001 %");
-    }
-
-    #[test]
-    fn limits_that_grow_with_the_host_have_a_floor() {
-        let thresholds = Thresholds::default();
-        assert_eq!((thresholds.foreign_limit(2), thresholds.foreign_limit(64)), (0.2, 3.2));
-        assert_eq!((thresholds.switches_limit(10.0, 2), thresholds.switches_limit(1e3, 2)), (200.0, 3e3));
-    }
-
-    #[test]
-    fn files_hold_what_was_changed_and_nothing_else() {
-        let changed = Thresholds::default().with(Threshold::HighVariation, 0.1);
-        let json = serde_json::to_string(&changed).unwrap();
-        assert_eq!(json, r#"{"high_variation":0.1}"#);
-        assert_eq!(serde_json::from_str::<Thresholds>(&json).unwrap(), changed);
-        assert_eq!(serde_json::from_str::<Thresholds>("{}").unwrap(), Thresholds::default());
-        assert!(Thresholds::default().are_default() && !changed.are_default());
-        assert_eq!(Thresholds::default().changed_text(), None);
-        assert_eq!(changed.changed_text().unwrap(), "high_variation 10 % (default 5 %)");
-        let unknown = serde_json::from_str::<Thresholds>(r#"{"patience":1}"#).unwrap_err().to_string();
-        assert!(unknown.contains("no threshold `patience`"), "{unknown}");
     }
 }

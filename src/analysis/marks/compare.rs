@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::constants::constants;
+use super::repeats::autocorrelated;
 use super::{Mark, Threshold, Thresholds};
 use crate::analysis::Run;
 use crate::analysis::group::Row;
@@ -17,12 +18,13 @@ const BF16_PRODUCTS: &str = "bf16 products";
 /// tables, so their differences are visible.
 pub fn row_marks(rows: &[Row<'_>], varying: &[String], thresholds: &Thresholds) -> Vec<Vec<Mark>> {
     let differing = settings_differ(rows, varying);
-    let marks = |(row, differing): (&Row<'_>, Vec<Mark>)| {
-        let mut found = Vec::from_iter(high_variation(row, thresholds));
+    let following = autocorrelated(rows, thresholds);
+    let marks = |((row, following), differing): ((&Row<'_>, Option<Mark>), Vec<Mark>)| {
+        let mut found: Vec<Mark> = high_variation(row, thresholds).into_iter().chain(following).collect();
         found.extend(differing);
         found
     };
-    rows.iter().zip(differing).map(marks).collect()
+    rows.iter().zip(following).zip(differing).map(marks).collect()
 }
 
 /// The interval of which each end is a bound at 95 %.

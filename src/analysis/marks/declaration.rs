@@ -229,6 +229,22 @@ impl MarkName {
                 meaning: "The window holds work that comes once.",
                 remedy: "Set a longer `warmup`.",
             },
+            MarkName::Stalls => Declaration {
+                effect: Effect::Kept("The window was synchronised at both ends, so its seconds are true."),
+                scope: Scope::Run,
+                thresholds: &[Threshold::Stalls],
+                raised: "single long iterations cost more than {stalls} of the window",
+                meaning: "The throughput depends on how many of them the window contains.",
+                remedy: "Find what stops the training, such as checkpoints. Or measure longer.",
+            },
+            MarkName::LevelShift => Declaration {
+                effect: Effect::Kept("The window was synchronised at both ends, so its seconds are true."),
+                scope: Scope::Run,
+                thresholds: &[Threshold::LevelShift],
+                raised: "a stretch of the window was slower than the rest, at a cost of more than {level_shift} of it",
+                meaning: "The throughput is a mixture of two speeds.",
+                remedy: "Look at clocks, heat and other programs at that time; repeat the run.",
+            },
             MarkName::ClockChanged => Declaration {
                 effect: Effect::Kept(
                     "If heat is the cause, the run is `throttled` too. Otherwise this is how the processor works.",
@@ -247,6 +263,14 @@ impl MarkName {
                 raised: "the coefficient of variation of a row (sd ÷ mean) is above {high_variation}, at 95 % confidence",
                 meaning: "The runs of a row scatter.",
                 remedy: "Repeat more, or find a quieter machine.",
+            },
+            MarkName::Autocorrelated => Declaration {
+                effect: Effect::Kept("The runs are sound; their interval is not."),
+                scope: Scope::Row,
+                thresholds: &[Threshold::Autocorrelated],
+                raised: "the repeats of a machine correlate: the interval is more than {autocorrelated} too narrow",
+                meaning: "Repeats resemble each other more than those of another day.",
+                remedy: "Spread the repeats over time, with `order: interleaved`.",
             },
             MarkName::SettingsDiffer => Declaration {
                 effect: Effect::Kept("Each row is true of its own settings."),

@@ -126,6 +126,32 @@ pub enum Mark {
         /// The tolerated ratio.
         threshold: f64,
     },
+    /// A few iterations took much longer than the others.
+    Stalls {
+        /// How many did.
+        stalled: usize,
+        /// The number of iterations.
+        n: usize,
+        /// Their median, as a multiple of that of all.
+        ratio: f64,
+        /// What they took beyond the median, as a share of the time of all.
+        cost: f64,
+        /// The tolerated share.
+        threshold: f64,
+    },
+    /// The iterations of a stretch of the window took longer or shorter than the others.
+    LevelShift {
+        /// Its first iteration and its last, counted from 1.
+        places: (usize, usize),
+        /// The number of iterations.
+        n: usize,
+        /// Their median, as a multiple of that of the others.
+        ratio: f64,
+        /// What the slower part took beyond the median of the faster one, as a share of the time of all.
+        cost: f64,
+        /// The tolerated share.
+        threshold: f64,
+    },
     /// A clock changed within the window, or differed from that of the other runs of the row.
     ClockChanged {
         /// The change, with the number and the threshold.
@@ -140,6 +166,20 @@ pub enum Mark {
         /// The number of runs.
         n: usize,
         /// The tolerated coefficient.
+        threshold: f64,
+    },
+    /// The repeats of the rows of a machine follow each other, so an interval that takes them for independent is too
+    /// narrow.
+    Autocorrelated {
+        /// The correlation from one repeat to the next.
+        correlation: f64,
+        /// The number of rows that it was estimated from.
+        rows: usize,
+        /// How many times as wide the interval of the row would have to be.
+        too_narrow: f64,
+        /// The number of its runs.
+        n: usize,
+        /// The tolerated factor.
         threshold: f64,
     },
     /// A row and one of another env differ in more than what is declared.
@@ -172,8 +212,11 @@ pub enum MarkName {
     Periodic,
     Bimodal,
     SlowFirst,
+    Stalls,
+    LevelShift,
     ClockChanged,
     HighVariation,
+    Autocorrelated,
     SettingsDiffer,
 }
 
@@ -196,8 +239,11 @@ impl From<&Mark> for MarkName {
             Mark::Periodic { .. } => MarkName::Periodic,
             Mark::Bimodal { .. } => MarkName::Bimodal,
             Mark::SlowFirst { .. } => MarkName::SlowFirst,
+            Mark::Stalls { .. } => MarkName::Stalls,
+            Mark::LevelShift { .. } => MarkName::LevelShift,
             Mark::ClockChanged { .. } => MarkName::ClockChanged,
             Mark::HighVariation { .. } => MarkName::HighVariation,
+            Mark::Autocorrelated { .. } => MarkName::Autocorrelated,
             Mark::SettingsDiffer { .. } => MarkName::SettingsDiffer,
         }
     }

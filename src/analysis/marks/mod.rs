@@ -9,9 +9,9 @@
 //! | `load` | other work on the host or the device, as the run's own record shows it |
 //! | `timeline`, `crowd`, `placed` | none: they find the jobs that ran at the same time |
 //! | `sensors` | heat, power, clocks, swap |
-//! | `times` | the seconds of single iterations |
+//! | `times`, `kinds`, `stalls`, `shift` | the seconds of single iterations |
 //! | `pools` | the other runs of the same row, and those at smaller batches |
-//! | `compare` | for rows: their scatter, and rows of other envs beside them |
+//! | `compare`, `repeats` | for rows: their scatter, the order of their repeats, and rows of other envs beside them |
 
 mod compare;
 mod constants;
@@ -23,8 +23,11 @@ mod manual;
 mod mark;
 mod placed;
 mod pools;
+mod repeats;
 mod sensors;
 mod sentence;
+mod shift;
+mod stalls;
 mod timeline;
 mod times;
 

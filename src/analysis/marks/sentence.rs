@@ -41,6 +41,15 @@ impl Mark {
             Mark::Periodic { every, ratio, n, threshold } => periodic(every, ratio, n, threshold),
             Mark::Bimodal { ratio, numbers, threshold } => bimodal(ratio, numbers, threshold),
             Mark::SlowFirst { ratio, threshold } => slow_first(ratio, threshold),
+            Mark::Stalls { stalled, n, ratio, cost, threshold } => {
+                stalls([stalled, n], ratio, cost, threshold)
+            }
+            Mark::LevelShift { places, n, ratio, cost, threshold } => {
+                level_shift(places, n, [ratio, cost], threshold)
+            }
+            Mark::Autocorrelated { correlation, rows, too_narrow, n, threshold } => {
+                autocorrelated([rows, n], [correlation, too_narrow], threshold)
+            }
             Mark::HighVariation { cv, at_least, n, threshold } => {
                 high_variation([cv, at_least], n, threshold)
             }
@@ -160,6 +169,38 @@ fn slow_first(ratio: f64, threshold: f64) -> Sentence {
     Sentence::new(text, [ratio])
 }
 
+fn stalls([stalled, n]: [usize; 2], ratio: f64, cost: f64, threshold: f64) -> Sentence {
+    let cost = Compared::passed(Threshold::Stalls, cost, threshold, 1);
+    let text = format!(
+        "{stalled} of {n} iterations took about {ratio:.1} times the median and cost {} % of the window (threshold {})",
+        cost.number(),
+        cost.limit()
+    );
+    Sentence::new(text, [cost])
+}
+
+fn level_shift((from, to): (usize, usize), n: usize, [ratio, cost]: [f64; 2], threshold: f64) -> Sentence {
+    let cost = Compared::passed(Threshold::LevelShift, cost, threshold, 1);
+    let text = format!(
+        "iterations {from} to {to} of {n} took {ratio:.2} times as long as the others; the slower part cost {} % of the \
+         window (threshold {})",
+        cost.number(),
+        cost.limit()
+    );
+    Sentence::new(text, [cost])
+}
+
+fn autocorrelated([rows, n]: [usize; 2], [correlation, too_narrow]: [f64; 2], threshold: f64) -> Sentence {
+    let too_narrow = Compared::passed(Threshold::Autocorrelated, too_narrow, threshold, 1);
+    let text = format!(
+        "repeats resemble the ones before them (correlation {correlation:.2} over {rows} rows of the machine), so the \
+         95 % interval of n = {n} is too narrow, by about {} times (threshold {})",
+        too_narrow.number(),
+        too_narrow.limit()
+    );
+    Sentence::new(text, [too_narrow])
+}
+
 fn high_variation([cv, at_least]: [f64; 2], n: usize, threshold: f64) -> Sentence {
     let [cv, bound] = [cv, at_least].map(|share| 100.0 * share);
     let passed = threshold_limit(Threshold::HighVariation, threshold);
@@ -218,6 +259,9 @@ mod tests {
             Mark::Periodic { every: 2, ratio: 1.0 / (1.0 + passed), n, threshold: 1.0 + threshold },
             Mark::Bimodal { ratio: 1.0 + passed, numbers: (n, n), threshold: 1.0 + threshold },
             Mark::SlowFirst { ratio: 1.0 + passed, threshold: 1.0 + threshold },
+            Mark::Stalls { stalled: n, n: 2 * n, ratio: 3.0, cost: passed, threshold },
+            Mark::LevelShift { places: (1, n), n: 2 * n, ratio: 1.2, cost: passed, threshold },
+            Mark::Autocorrelated { correlation: 0.7, rows: n, too_narrow: passed, n, threshold },
             Mark::HighVariation { cv: 2.0 * passed, at_least: passed, n, threshold },
             Mark::SettingsDiffer { env: "b".parse().unwrap(), differences: vec!["threads 1 / 2".to_owned()] },
         ]

@@ -3,7 +3,10 @@
 //! are from `just calibrate-marks`.
 
 use super::compare::scatters;
+use super::repeats::{Counted, of_machine};
 use super::sensors::variation;
+use super::shift::level_shift;
+use super::stalls::stalls;
 use super::times::periodic;
 use super::*;
 use crate::analysis::Study;
@@ -24,7 +27,9 @@ struct Line {
 }
 
 fn lines() -> Vec<Line> {
-    clocks().into_iter().chain(periods()).chain(rows()).chain(traces()).chain(loads()).collect()
+    let of_windows = periods().into_iter().chain(long_iterations()).chain(levels());
+    let of_rows = rows().into_iter().chain(repeats());
+    clocks().into_iter().chain(of_windows).chain(of_rows).chain(traces()).chain(loads()).collect()
 }
 
 /// A clock that scatters by a share, and is 15 % lower for another share of the window.
@@ -83,6 +88,120 @@ fn periods() -> Vec<Line> {
         [line(n, 1.0, Promise::AtMost(0.001)), line(n, 1.5, found), line(n, 1.25, Promise::None)]
     };
     [60, 300, 2000].into_iter().flat_map(of).collect()
+}
+
+/// A series around 1 whose neighbours correlate.
+fn series(random: &mut SplitMix64, n: usize, scatter: f64, correlation: f64) -> Vec<f64> {
+    let mut last = random.normal();
+    let scale = (1.0 - correlation * correlation).sqrt();
+    let mut next = || {
+        last = correlation * last + scale * random.normal();
+        1.0 + scatter * last
+    };
+    (0..n).map(|_| next()).collect()
+}
+
+/// Iterations of which some may take several times as long.
+fn long_iterations() -> Vec<Line> {
+    let line = |n: usize, scatter: f64, tail: f64, slow: f64, factor: f64, promise| {
+        let is_marked = move |random: &mut SplitMix64| {
+            let mut seconds = series(random, n, scatter, 0.0);
+            for second in &mut seconds {
+                *second -= tail * (1.0 - random.unit()).ln();
+                *second *= if random.unit() < slow { factor } else { 1.0 };
+            }
+            stalls(&seconds, None, &Thresholds::default()).is_some()
+        };
+        let tail = if tail > 0.0 {
+            format!(" and an exponential tail of {:.0} %", 100.0 * tail)
+        } else {
+            String::new()
+        };
+        let what = match slow {
+            0.0 => "no stall".to_owned(),
+            slow => format!("{:.0} % of them {factor} × as long", 100.0 * slow),
+        };
+        let name = format!("`stalls`, {n} iterations, {:.0} % of scatter{tail}, {what}", 100.0 * scatter);
+        Line { name, is_marked: Box::new(is_marked), promise }
+    };
+    let of = |n| {
+        let rare = Promise::AtMost(0.01);
+        [
+            line(n, 0.05, 0.0, 0.0, 1.0, rare),
+            line(n, 0.1, 0.0, 0.0, 1.0, rare),
+            // Of 30 iterations, the longest of such a tail may cost as much as a stall.
+            line(n, 0.05, 0.2, 0.0, 1.0, if n < 50 { Promise::None } else { rare }),
+            line(n, 0.05, 0.0, 0.05, 3.0, Promise::None),
+            line(n, 0.05, 0.0, 0.1, 3.0, Promise::AtLeast(0.9)),
+        ]
+    };
+    [30, 50, 200, 2000].into_iter().flat_map(of).collect()
+}
+
+/// Iterations that may take longer in the second half of the window.
+fn levels() -> Vec<Line> {
+    let line = |n: usize, scatter: f64, correlation: f64, slower: f64, promise| {
+        let is_marked = move |random: &mut SplitMix64| {
+            let mut seconds = series(random, n, scatter, correlation);
+            seconds[n / 2..].iter_mut().for_each(|second| *second *= slower);
+            level_shift(&seconds, &Thresholds::default()).is_some()
+        };
+        let what = if slower > 1.0 {
+            format!("the second half {:.0} % longer", 100.0 * (slower - 1.0))
+        } else {
+            "one level".to_owned()
+        };
+        let name = format!(
+            "`level-shift`, {n} iterations, {:.0} % of scatter, correlation {correlation}, {what}",
+            100.0 * scatter
+        );
+        Line { name, is_marked: Box::new(is_marked), promise }
+    };
+    let of = |n| {
+        let rare = Promise::AtMost(0.02);
+        [
+            line(n, 0.05, 0.0, 1.0, rare),
+            line(n, 0.1, 0.0, 1.0, rare),
+            line(n, 0.1, 0.5, 1.0, rare),
+            line(n, 0.1, 0.8, 1.0, Promise::AtMost(0.03)),
+            line(n, 0.03, 0.0, 1.15, Promise::AtLeast(0.9)),
+            line(n, 0.05, 0.0, 1.15, Promise::None),
+            line(n, 0.1, 0.0, 1.15, Promise::None),
+            line(n, 0.05, 0.5, 1.15, Promise::None),
+        ]
+    };
+    [30, 50, 100, 1000].into_iter().flat_map(of).collect()
+}
+
+/// Rows of a machine whose repeats correlate, in blocks that differ by 2 %. What is asked is whether a row is marked.
+fn repeats() -> Vec<Line> {
+    let line = |rows: usize, n: usize, correlation: f64, promise| {
+        let is_marked = move |random: &mut SplitMix64| {
+            let blocks: Vec<f64> = (0..n).map(|_| 0.02 * random.normal()).collect();
+            let mut runs = Vec::new();
+            for row in 0..rows {
+                let rates = series(random, n, 0.02, correlation);
+                let rates: Vec<f64> =
+                    rates.iter().zip(&blocks).map(|(rate, block)| rate.ln() + block).collect();
+                let mean = rates.iter().sum::<f64>() / n as f64;
+                runs.extend((0..n).map(|block| Counted { row, block, distance: rates[block] - mean }));
+            }
+            runs.sort_by_key(|run| run.block);
+            !of_machine(&runs, Threshold::Autocorrelated.facts().value).is_empty()
+        };
+        let name = format!(
+            "`autocorrelated`, {rows} rows, n = {n}, correlation {correlation} from repeat to repeat"
+        );
+        Line { name, is_marked: Box::new(is_marked), promise }
+    };
+    let of = |(rows, n)| {
+        [
+            line(rows, n, 0.0, Promise::AtMost(0.015)),
+            line(rows, n, 0.4, Promise::None),
+            line(rows, n, 0.7, Promise::None),
+        ]
+    };
+    [(10, 3), (10, 5), (10, 10), (40, 3), (40, 5), (100, 3)].into_iter().flat_map(of).collect()
 }
 
 /// How many processors a system keeps busy by itself: half of the runs more than 0.03, one in 200 more than 0.11.

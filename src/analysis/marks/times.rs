@@ -1,6 +1,8 @@
 //! Doubts that the seconds of single iterations raise about a window. They need a synchronised clock.
 
 use super::kinds::bimodal;
+use super::shift::level_shift;
+use super::stalls::stalls;
 use super::{Mark, Threshold, Thresholds};
 use crate::job::{Key, ParamValue};
 use crate::protocol::Iterations;
@@ -46,9 +48,16 @@ pub(super) fn marks(key: &Key, iterations: &Iterations, thresholds: &Thresholds)
     };
     // What waits for data is another finding.
     let Some(compute) = iterations.compute_s() else { return Vec::new() };
+    let first = slow_first(&compute, thresholds);
+    // A step is a trend too, which says more about what comes next.
+    let course = trend(&compute, thresholds).or_else(|| level_shift(&compute, thresholds));
     // Iterations with a period are of two kinds too, and the period says more.
     let kinds = periodic(&compute, asked, thresholds).or_else(|| bimodal(&compute, asked, thresholds));
-    [slow_first(&compute, thresholds), trend(&compute, thresholds), kinds].into_iter().flatten().collect()
+    // What is left are single ones; the first has a mark of its own.
+    let is_explained = kinds.is_some() || matches!(course, Some(Mark::LevelShift { .. }));
+    let others = &compute[usize::from(first.is_some())..];
+    let kinds = if is_explained { kinds } else { stalls(others, asked, thresholds) };
+    [first, course, kinds].into_iter().flatten().collect()
 }
 
 /// The Theil–Sen slope over the whole window, if it is beyond the threshold and beyond the noise of a level series

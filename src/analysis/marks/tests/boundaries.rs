@@ -265,6 +265,14 @@ fn cases(threshold: Threshold) -> Vec<Case> {
         }
         Threshold::Bimodal => marked("bimodal", 2.0, seconds(|i| if i < 32 { 0.5 } else { 1.0 })),
         Threshold::SlowFirst => marked("slow-first", 2.0, seconds(|i| if i == 0 { 0.5 } else { 0.25 })),
+        // Four of 64 take 17 s, the others 1 s: 64 s beyond the median, of 128 s.
+        Threshold::Stalls => {
+            marked("stalls", 0.5, seconds(|i| if i % 16 == 5 + i / 16 { 17.0 } else { 1.0 }))
+        }
+        // Half of them, in the middle, take three times as long: half of the time is lost.
+        Threshold::LevelShift => {
+            marked("level-shift", 0.5, seconds(|i| if (16..48).contains(&i) { 3.0 } else { 1.0 }))
+        }
         // Of eleven readings, the second and the tenth by size are the quantiles.
         Threshold::ClockWithin => {
             const MHZ: [[f64; 11]; 1] =
@@ -286,6 +294,23 @@ fn cases(threshold: Threshold) -> Vec<Case> {
             case("a row's doubt", bound, move |thresholds| {
                 let study = study().thresholds(thresholds).build();
                 !analyse(&study).rows[0].doubts.is_empty()
+            })
+        }
+        Threshold::Autocorrelated => {
+            let study = || {
+                let rising = |builder: StudyBuilder, batch| {
+                    builder.runs("e", "resnet18", batch, &[10.0, 10.1, 10.2, 10.3, 10.4])
+                };
+                (1..=12).fold(StudyBuilder::new(), rising)
+            };
+            let built = study().thresholds(Thresholds::default().with(threshold, 0.0)).build();
+            let found = analyse(&built).rows[0].doubts.iter().find_map(|doubt| match doubt {
+                Mark::Autocorrelated { too_narrow, .. } => Some(*too_narrow),
+                _ => None,
+            });
+            case("a row's doubt", found.unwrap(), move |thresholds| {
+                let study = study().thresholds(thresholds).build();
+                analyse(&study).rows[0].doubts.iter().any(|doubt| doubt.name() == "autocorrelated")
             })
         }
         Threshold::DataWaitShare => {

@@ -28,6 +28,15 @@ fn examples(name: MarkName) -> Vec<Mark> {
         MarkName::Periodic => vec![Mark::Periodic { every: 4, ratio: 0.25, n: 100, threshold: 1.2 }],
         MarkName::Bimodal => vec![Mark::Bimodal { ratio: 1.53, numbers: (70, 30), threshold: 1.2 }],
         MarkName::SlowFirst => vec![Mark::SlowFirst { ratio: 2.5, threshold: 1.5 }],
+        MarkName::Stalls => {
+            vec![Mark::Stalls { stalled: 3, n: 50, ratio: 3.04, cost: 0.107, threshold: 0.05 }]
+        }
+        MarkName::LevelShift => {
+            vec![Mark::LevelShift { places: (26, 50), n: 50, ratio: 1.15, cost: 0.07, threshold: 0.05 }]
+        }
+        MarkName::Autocorrelated => {
+            vec![Mark::Autocorrelated { correlation: 0.68, rows: 12, too_narrow: 2.44, n: 5, threshold: 1.2 }]
+        }
         MarkName::ClockChanged => vec![Mark::ClockChanged { by: "it varied".into() }],
         MarkName::HighVariation => {
             vec![Mark::HighVariation { cv: 0.123, at_least: 0.079, n: 5, threshold: 0.05 }]
@@ -115,6 +124,9 @@ fn cases(name: MarkName) -> Option<[Vec<&'static str>; 2]> {
         | MarkName::Periodic
         | MarkName::Bimodal
         | MarkName::SlowFirst
+        | MarkName::Stalls
+        | MarkName::LevelShift
+        | MarkName::Autocorrelated
         | MarkName::ClockChanged
         | MarkName::HighVariation => None,
     }
