@@ -305,7 +305,7 @@ impl Threshold {
                 Above,
                 "what single long iterations took beyond the median, against the time of the window",
                 "A choice: in simulations of 50 iterations with 10 % of scatter no window passes it; of those in which 10 % \
-                 of the iterations take 3 × as long, 96 % do.",
+                 of the iterations take 3 × as long, 97 % do.",
             ),
             Threshold::LevelShift => (
                 0.05,

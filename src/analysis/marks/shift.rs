@@ -56,7 +56,7 @@ mod tests {
         assert!((ratio - 1.0 / 1.15).abs() < 0.02 && (cost - 0.075 / 1.075).abs() < 0.01, "{ratio} {cost}");
         assert_eq!(found(&stepped(50, 25, 1.05)), None, "2.4 % of the window");
         assert_eq!(found(&stepped(50, 25, 1.0)), None);
-        assert_eq!(found(&[0.0; 50]), None, "a clock that does not tell");
+        assert_eq!(found(&[0.0; 50]), None, "a clock that is too coarse");
         assert_eq!(found(&[]), None);
     }
 

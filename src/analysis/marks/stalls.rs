@@ -68,7 +68,7 @@ mod tests {
         let wide: Vec<f64> = (0..50).map(|at| 1.0 + f64::from(at) / 25.0).collect();
         assert_eq!(found(&wide), None);
         assert_eq!(found(&[1.0; 50]), None);
-        assert_eq!(found(&[0.0; 50]), None, "a clock that does not tell");
+        assert_eq!(found(&[0.0; 50]), None, "a clock that is too coarse");
         assert_eq!(found(&[&[30.0], [1.0; 18].as_slice()].concat()), None, "too few");
         assert_eq!(stalls(&with(&[7, 20, 41], 3.0), Some(4), &Thresholds::default()), None, "asked for");
     }

@@ -233,7 +233,7 @@ mod tests {
             matches!(trend(&rising(-0.3), &thresholds()), Some(Mark::Trend { change, .. }) if change < -0.1)
         );
         assert_eq!(trend(&rising(0.3)[..9], &thresholds()), None, "too few");
-        assert_eq!(trend(&[0.0; 50], &thresholds()), None, "a clock that does not tell");
+        assert_eq!(trend(&[0.0; 50], &thresholds()), None, "a clock that is too coarse");
     }
 
     /// A level series with 10 % of scatter whose neighbours correlate by `correlation`.
@@ -405,6 +405,30 @@ mod tests {
         let iterations = Iterations::new(IterationClock::Host, &all).unwrap();
         let found = marks(&fixture::key("cpu", "resnet18", 16, 1), &iterations, &thresholds());
         assert!(matches!(found[..], [Mark::Periodic { every: 2, .. }]), "{found:?}");
+    }
+
+    /// 50 iterations that differ by 1 %, each times its factor.
+    fn found_in(factor: impl Fn(usize) -> f64) -> Vec<Mark> {
+        let second = |at: usize| (factor(at) * (1.0 + 0.002 * ((at * 7) % 6) as f64), 0.0);
+        let seconds: Vec<(f64, f64)> = (0..50).map(second).collect();
+        let iterations = Iterations::new(IterationClock::Host, &seconds).unwrap();
+        marks(&fixture::key("cpu", "resnet18", 16, 1), &iterations, &thresholds())
+    }
+
+    #[test]
+    fn each_cause_has_one_mark() {
+        let stall = |at: usize| if [7, 20, 41].contains(&at) { 3.0 } else { 1.0 };
+        assert!(matches!(found_in(stall)[..], [Mark::Stalls { stalled: 3, .. }]));
+        // A slow first iteration is no stall.
+        let found = found_in(|at| if at == 0 { 9.0 } else { stall(at) });
+        assert!(matches!(found[..], [Mark::SlowFirst { .. }, Mark::Stalls { stalled: 3, .. }]), "{found:?}");
+        // Long iterations side by side are a stretch.
+        let found = found_in(|at| if (21..29).contains(&at) { 2.0 } else { 1.0 });
+        assert!(matches!(found[..], [Mark::LevelShift { places: (22, 29), .. }]), "{found:?}");
+        // The two halves of a trend have two levels.
+        let found = found_in(|at| 1.0 + 0.3 * at as f64 / 49.0);
+        assert!(matches!(found[..], [Mark::Trend { .. }]), "{found:?}");
+        assert_eq!(found_in(|_| 1.0), []);
     }
 
     /// Four passes per optimizer step make every fourth iteration longer, and so every eighth.
