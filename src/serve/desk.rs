@@ -95,7 +95,7 @@ fn answer<S: Source>(mut library: Library<S>, viewers: &Viewers, questions: &Rec
             // The connection may be closed meanwhile.
             Ok(Ask::Page(address, reply)) => drop(reply.send(library.page(&address))),
             Ok(Ask::File(plan, path, reply)) => drop(reply.send(library.file(&plan, &path))),
-            Ok(Ask::Joined(address)) => library.announce(&address),
+            Ok(Ask::Joined(address)) => library.joined(&address),
             Err(RecvTimeoutError::Timeout) => {}
             Err(RecvTimeoutError::Disconnected) => return,
         }

@@ -91,6 +91,7 @@ impl<S: Source> Library<S> {
 
     /// The page at `address` as it is now, or as it was a moment ago. `None` if there is none.
     pub(super) fn page(&mut self, address: &Address) -> Option<Arc<Shown>> {
+        self.refresh();
         let entry = self.entry(address)?;
         match entry.job.take() {
             None => Some(Arc::clone(&entry.shown)),
@@ -105,21 +106,37 @@ impl<S: Source> Library<S> {
 
     /// The file at `path` beside the report of `plan`.
     pub(super) fn file(&mut self, plan: &str, path: &str) -> Option<Vec<u8>> {
+        self.refresh();
         let entry = self.entry(&Address::Plan(plan.to_owned()))?;
         let Some(MadeReport { report: Ok(Report::Files(files)), .. }) = &entry.report else { return None };
         let found = files.iter().skip(1).find(|file| file.path == path).map(|file| file.contents.clone());
         found.or_else(|| self.source.table(plan, path))
     }
 
-    /// Polls the store, and wakes the viewers of pages that have changed.
+    /// Polls the store, once for all pages, and wakes the viewers of those that have changed.
     pub(super) fn poll(&mut self) {
+        self.refresh();
         for address in self.viewers.addresses() {
             self.announce(&address);
         }
     }
 
+    /// The state of the page at `address`, for a new viewer of it.
+    pub(super) fn joined(&mut self, address: &Address) {
+        self.refresh();
+        self.announce(address);
+    }
+
+    /// Reads the store again if it has changed.
+    fn refresh(&mut self) {
+        if self.reading == 0 || self.source.has_changed() {
+            self.reading += 1;
+            self.trouble = self.source.read().err();
+        }
+    }
+
     /// Wakes the viewers of `address` if its page has changed, or a log of it has grown.
-    pub(super) fn announce(&mut self, address: &Address) {
+    fn announce(&mut self, address: &Address) {
         let Some(entry) = self.entry(address) else { return };
         let mut news = News { version: entry.shown.version, ..News::default() };
         if let Some(OpenJob { view, attempt, is_running }) = &entry.job {
@@ -131,12 +148,9 @@ impl<S: Source> Library<S> {
         self.viewers.announce(address, news);
     }
 
-    /// What is kept of the page at `address`, made anew if that is due. `None` if there is no such page.
+    /// What is kept of the page at `address`, made anew if the store was read since and that is due. `None` if there is
+    /// no such page.
     fn entry(&mut self, address: &Address) -> Option<&mut Entry> {
-        if self.reading == 0 || self.source.has_changed() {
-            self.reading += 1;
-            self.trouble = self.source.read().err();
-        }
         let reading = self.reading;
         let is_current = |entry: &Entry| entry.reading == Some(reading) || entry.effort.is_young();
         if !self.entries.get(address).is_some_and(is_current) {

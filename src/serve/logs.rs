@@ -5,8 +5,6 @@ use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
-use serde::Serialize;
-
 use crate::clean::{lines_of_log, printable, whole_letters};
 use crate::files::{AttemptDir, open_below};
 use crate::job::Kind;
@@ -15,7 +13,7 @@ use crate::job::Kind;
 pub(super) const TAIL: u64 = 64 << 10;
 
 /// A piece of a log.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Piece {
     /// The byte at which it begins. It differs from the requested one if too much lies in between.
     pub(super) from: u64,

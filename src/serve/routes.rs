@@ -11,6 +11,7 @@ use axum::http::{HeaderValue, StatusCode};
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{Html, IntoResponse, Response};
 use axum::routing::get;
+use serde_json::{Value, json};
 use tokio::task::spawn_blocking;
 
 use super::address::Address;
@@ -20,6 +21,7 @@ use super::events::events;
 use super::guard::{Access, Verdict, judge};
 use super::logs::{Piece, logs_of, read_piece};
 use super::policy::Policy;
+use crate::text::size_text;
 
 const NO_PAGE: &str = "there is no such page; the index is at /";
 
@@ -142,13 +144,18 @@ async fn log(
     let read = spawn_blocking(move || piece(&directories, &name, number, &log, from)).await;
     match read {
         Ok(Some(Ok(piece))) => {
-            ([(CONTENT_TYPE, "application/json")], serde_json::json!(piece).to_string()).into_response()
+            ([(CONTENT_TYPE, "application/json")], grown(&piece).to_string()).into_response()
         }
         Ok(Some(Err(_)) | None) => {
             refusal(StatusCode::NOT_FOUND, "there is no such log, or it cannot be read")
         }
         Err(_) => refusal(StatusCode::INTERNAL_SERVER_ERROR, "the log cannot be read"),
     }
+}
+
+/// What the page adds to a log. The size is for readers, such as `1.5 KiB`.
+fn grown(Piece { from, end, size, text }: &Piece) -> Value {
+    json!({ "from": from, "end": end, "size": size_text(*size), "text": text })
 }
 
 /// A piece of the log `log` of the attempt `number`, in the job directory `name`, from the byte `from` on. `None` if

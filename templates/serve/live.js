@@ -123,7 +123,7 @@
         if (text.length > MOST || isLeap) pre.textContent = text.slice(-MOST);
         else pre.append(piece.text);
         box.dataset.end = piece.end;
-        box.querySelector('small').textContent = `${piece.size.toLocaleString('en')} bytes`;
+        box.querySelector('small').textContent = piece.size;
         if (isAtEnd) pre.scrollTop = pre.scrollHeight;
         if (piece.end >= box.wanted) break;
       }

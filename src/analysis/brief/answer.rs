@@ -14,7 +14,7 @@ const SHOWN: usize = 3;
 pub(super) fn sentences(known: Known<'_, '_>) -> Vec<String> {
     let models = distinct(known.results().map(|(row, _)| row.config.model.to_string()));
     if models.is_empty() {
-        return vec!["There is none: no config has a throughput.".to_owned()];
+        return vec!["No config has a throughput.".to_owned()];
     }
     let best: Vec<Best> = models.iter().take(SHOWN).filter_map(|model| Best::of(model, known)).collect();
     let more = match models.len().saturating_sub(SHOWN) {

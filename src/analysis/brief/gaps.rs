@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use super::known::{Known, some_of};
 use crate::analysis::audit::{Audited, audit, bias};
 use crate::analysis::bound::{Bound, Class};
+use crate::analysis::classes::OPEN_OPERATORS;
 use crate::analysis::findings::FindingKind;
 use crate::analysis::group::Row;
 use crate::text::count_text;
@@ -78,7 +79,10 @@ fn unknown_limits(known: Known<'_, '_>) -> Option<String> {
     let clauses: Vec<String> = match by_reason.iter().collect::<Vec<_>>()[..] {
         [] => return None,
         [(reason, number)] => vec![their(reason, *number)],
-        ref reasons => reasons.iter().map(|(why, n)| format!("of {n}, {}", their(why, **n))).collect(),
+        ref reasons => {
+            let clause = |why, n| format!("{} ({})", their(why, n), count_text(n, "row"));
+            reasons.iter().map(|(why, n)| clause(why, **n)).collect()
+        }
     };
     let rows = some_of(unknown().count(), all, "row");
     let experiments = counted(unknown().filter_map(|class| class.experiment.clone()));
@@ -99,12 +103,29 @@ fn counted(words: impl Iterator<Item = String>) -> BTreeMap<String, usize> {
     found
 }
 
-/// Why nothing shows what limits a row. The places of counted points differ, and findings have them.
+/// Why nothing shows what limits a row. Numbers that differ from row to row are left out; findings have them.
 fn reason(class: &Class) -> String {
     let why = &class.why;
-    if why.claims.is_empty() {
-        why.text.clone()
-    } else {
+    if !why.claims.is_empty() {
         "its place below its roofs shows nothing".to_owned()
+    } else if why.text.ends_with(OPEN_OPERATORS) {
+        format!("too much {OPEN_OPERATORS}")
+    } else {
+        why.text.clone()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::analysis::claim::Sentence;
+
+    #[test]
+    fn reasons_that_differ_in_a_number_are_one() {
+        let of = |why: &str| reason(&Class::unknown(Sentence::plain(why.to_owned())));
+        let open = |percent: u32| of(&format!("{percent} % {OPEN_OPERATORS}"));
+        assert_eq!(open(47), open(58));
+        assert_eq!(open(47), "too much of its time is in operators whose limit is unknown");
+        assert_eq!(of("its bytes were not counted"), "its bytes were not counted");
     }
 }

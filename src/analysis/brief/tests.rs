@@ -47,7 +47,7 @@ fn predicates(analysis: &Analysis<'_>) -> Vec<(Question, &'static str, bool)> {
     let undone = analysis.runs.iter().any(|run| run.cell.success().is_none());
     vec![
         (Question::Measured, "No timing job has a result.", timing().next().is_none()),
-        (Question::Answer, "There is none: no config has a throughput.", results.is_empty()),
+        (Question::Answer, "No config has a throughput.", results.is_empty()),
         (Question::Answer, "Fastest (95 % interval)", !results.is_empty()),
         (Question::Answer, "What limits them: ", unknown < results.len()),
         (Question::Certainty, "Nothing can be told", results.is_empty()),

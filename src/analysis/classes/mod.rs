@@ -177,6 +177,9 @@ fn without_work(row: &Row<'_>) -> Option<Class> {
     })
 }
 
+/// What a share of the time, such as `47 %`, is followed by where the profile of a row shows no limit.
+pub(super) const OPEN_OPERATORS: &str = "of its time is in operators whose limit is unknown";
+
 /// Why neither counters nor the throughput show what limits `row`, which has this `breakdown`.
 fn unplaced(row: &Row<'_>, breakdown: Option<&Breakdown<'_>>) -> String {
     let peaks = row.ceilings();
@@ -185,7 +188,7 @@ fn unplaced(row: &Row<'_>, breakdown: Option<&Breakdown<'_>>) -> String {
         "no run counts"
     } else if let Some(profile) = profile {
         let open = 100.0 * profile.limits.open;
-        return format!("{open:.0} % of its time is in operators whose limit is unknown");
+        return format!("{open:.0} % {OPEN_OPERATORS}");
     } else if row.cost.is_err() {
         "its FLOPs are unknown"
     } else if peaks.is_none() {

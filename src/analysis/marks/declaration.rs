@@ -270,7 +270,7 @@ impl MarkName {
                 thresholds: &[Threshold::Autocorrelated],
                 raised: "the repeats of a machine correlate: the interval is more than {autocorrelated} too narrow",
                 meaning: "Repeats resemble each other more than those of another day.",
-                remedy: "Spread the repeats over time, with `order: interleaved`.",
+                remedy: "Repeat on other days too, and not with `order: sequential`.",
             },
             MarkName::SettingsDiffer => Declaration {
                 effect: Effect::Kept("Each row is true of its own settings."),

@@ -12,6 +12,10 @@ from .study import any_batch, config
 from .words import counted, ends, known_to, significant, word
 
 
+# Ends the reason of a row whose profile shows no limit.
+OPEN_OPERATORS = "of its time is in operators whose limit is unknown"
+
+
 def distinct(words):
     return list(dict.fromkeys(words))
 
@@ -90,7 +94,7 @@ def answer(study):
     rows = [row for row in study.rows if row.rates]
     models = distinct(row.key["model"] for row in rows)
     if not models:
-        yield "There is none: no config has a throughput."
+        yield "No config has a throughput."
         return
     its = [max((row for row in rows if row.key["model"] == model), key=lambda row: row.rate) for model in models[:3]]
     more = f"; {len(models) - 3} more in the table" if len(models) > 3 else ""
@@ -171,13 +175,15 @@ def missing(study):
         its = class_of(row)
         if its.is_open:
             why = "its place below its roofs shows nothing" if "% of the" in its.reason else its.reason
+            if why.endswith(OPEN_OPERATORS):
+                why = f"too much {OPEN_OPERATORS}"
             found[why] = found.get(why, 0) + 1
             experiments |= {its.experiment} - {None}
     if found:
         their = lambda why, number: why if number == 1 else why.replace("its ", "their ", 1)
         reasons = sorted(found.items())
         clauses = ([their(*reasons[0])] if len(reasons) == 1 else
-                   [f"of {number}, {their(why, number)}" for why, number in reasons])
+                   [f"{their(why, number)} ({counted(number, 'row')})" for why, number in reasons])
         yield f"What limits {some_of(sum(found.values()), len(rows), 'row')} is unknown: {'; '.join(clauses)}."
         if experiments:
             yield f"To decide it, {'; for others, '.join(sorted(experiments))}."
