@@ -19,5 +19,7 @@ pub use bounded::keep_within;
 pub use dirs::{AttemptDir, JobDir};
 pub use fault::Fault;
 pub use json::{FormError, Versioned, from_sealed_json, to_json, to_sealed_json};
-pub use regular::{FILE_LIMIT, open_below, open_regular, overwrite, read_regular, read_regular_text, tail};
+pub use regular::{
+    Below, FILE_LIMIT, open_below, open_regular, overwrite, read_regular, read_regular_text, tail,
+};
 pub use trial::probe_locks;

@@ -4,13 +4,15 @@
 //! ever, an endless device, a directory. So only regular files are read here, up to a limit. Everything else is an
 //! immediate error.
 
+use std::ffi::OsStr;
 use std::fs::{File, FileType, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::os::fd::OwnedFd;
 use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 use std::path::{Component, Path};
 
 use nix::libc;
-use rustix::fs::{CWD, Mode, OFlags, openat};
+use rustix::fs::{AtFlags, CWD, Mode, OFlags, openat, statat};
 
 /// None of our files is larger than this.
 pub const FILE_LIMIT: u64 = 64 << 20;
@@ -23,26 +25,48 @@ pub fn open_regular(path: &Path) -> io::Result<File> {
     check(OpenOptions::new().read(true).custom_flags(FLAGS).open(path)?)
 }
 
-/// Opens the regular file at `path` below the directory `root` for reading. Symbolic links below `root` are not
-/// followed, so the file is below `root` even if other processes rename or link directories meanwhile.
+/// An open directory below another one. Symbolic links below that one are not followed, so what is read is below it
+/// even if other processes rename or link directories meanwhile.
+#[derive(Debug)]
+pub struct Below(OwnedFd);
+
+impl Below {
+    /// Opens `directory`, which is `root` or below it.
+    ///
+    /// # Errors
+    /// It does not exist, cannot be opened, is not below `root`, or leads through a symbolic link.
+    pub fn open(root: &Path, directory: &Path) -> io::Result<Below> {
+        let below = directory.strip_prefix(root).map_err(|_| outside())?;
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let mut at = openat(CWD, root, flags, Mode::empty())?;
+        for component in below.components() {
+            let Component::Normal(name) = component else { return Err(outside()) };
+            at = openat(&at, name, flags | OFlags::NOFOLLOW, Mode::empty())?;
+        }
+        Ok(Below(at))
+    }
+
+    /// The size of the regular file called `name` in it, in bytes; `None` if there is none.
+    pub fn size(&self, name: &OsStr) -> Option<u64> {
+        let found = statat(&self.0, name, AtFlags::SYMLINK_NOFOLLOW).ok()?;
+        let is_regular = rustix::fs::FileType::from_raw_mode(found.st_mode).is_file();
+        u64::try_from(found.st_size).ok().filter(|_| is_regular)
+    }
+}
+
+/// Opens the regular file at `path` below the directory `root` for reading, as [`Below`].
 ///
 /// # Errors
-/// As [`open_regular`], `path` is not below `root`, or leads through a symbolic link.
+/// As [`open_regular`] and [`Below::open`].
 pub fn open_below(root: &Path, path: &Path) -> io::Result<File> {
-    let outside = || io::Error::other("it is not below the directory");
-    let below = path.strip_prefix(root).map_err(|_| outside())?;
-    let directory = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    let mut names = below.components().peekable();
-    let mut at = openat(CWD, root, directory, Mode::empty())?;
-    while let Some(component) = names.next() {
-        let Component::Normal(name) = component else { return Err(outside()) };
-        if names.peek().is_none() {
-            let file = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
-            return check(openat(&at, name, file | OFlags::NOFOLLOW, Mode::empty())?.into());
-        }
-        at = openat(&at, name, directory | OFlags::NOFOLLOW, Mode::empty())?;
-    }
-    Err(outside())
+    let (Some(directory), Some(name)) = (path.parent(), path.file_name()) else { return Err(outside()) };
+    let at = Below::open(root, directory)?;
+    let file = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::NOFOLLOW;
+    check(openat(&at.0, name, file, Mode::empty())?.into())
+}
+
+fn outside() -> io::Error {
+    io::Error::other("it is not below the directory")
 }
 
 /// Opens without blocking and without acquiring a terminal. Neither flag affects regular files.

@@ -16,8 +16,8 @@ use super::pages::Shown;
 use super::source::Source;
 use super::viewers::{Viewer, Viewers};
 
-/// How often the store is polled while there are viewers.
-const PERIOD: Duration = Duration::from_secs(1);
+/// How often the store is polled while there are viewers. Twice as often doubles what the live pages cost a worker.
+const PERIOD: Duration = Duration::from_secs(2);
 
 /// A request to the thread.
 enum Ask {

@@ -6,7 +6,7 @@ use std::io::{self, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
 use crate::clean::{lines_of_log, printable, whole_letters};
-use crate::files::{AttemptDir, open_below};
+use crate::files::{AttemptDir, Below, open_below};
 use crate::job::Kind;
 
 /// The most of a log that is read at once: its end. In bytes.
@@ -35,8 +35,9 @@ pub(super) fn logs_of(dir: &AttemptDir) -> Vec<(String, PathBuf)> {
 
 /// The sizes of the logs in `dir` that exist, in bytes. `root` is the store.
 pub(super) fn sizes(root: &Path, dir: &AttemptDir) -> BTreeMap<String, u64> {
-    let size = |path: &Path| Some(open_below(root, path).ok()?.metadata().ok()?.len());
-    logs_of(dir).into_iter().filter_map(|(name, path)| Some((name, size(&path)?))).collect()
+    let Ok(at) = Below::open(root, dir.path()) else { return BTreeMap::new() };
+    let sized = |(name, _): (String, PathBuf)| at.size(name.as_ref()).map(|size| (name, size));
+    logs_of(dir).into_iter().filter_map(sized).collect()
 }
 
 /// The piece of the log at `path` in the store at `root` that begins at the byte `from`, or its end if `from` is
@@ -122,12 +123,13 @@ mod tests {
     }
 
     #[test]
-    fn a_link_is_no_log() {
+    fn a_link_or_a_directory_is_no_log() {
         let root = tempfile::tempdir().unwrap();
         let dir = attempt(root.path());
         fs::write(root.path().join("secret"), "secret").unwrap();
         std::os::unix::fs::symlink(root.path().join("secret"), dir.stdout()).unwrap();
         fs::write(dir.stderr(), "text").unwrap();
+        fs::create_dir(dir.time()).unwrap();
         assert!(read_piece(root.path(), &dir.stdout(), None).is_err());
         assert_eq!(sizes(root.path(), &dir), BTreeMap::from([("stderr.log".to_owned(), 4)]));
     }
