@@ -12,7 +12,7 @@ use super::exit::leave;
 use super::find::load_inventory;
 use super::load::{ProfileArgs, load_profiled_plan};
 use super::misread::{misread_hints, misread_lines};
-use super::output::{Layout, hint, print_json, print_line, print_written, table, table_text};
+use super::output::{Layout, hint, print, print_json, print_line, print_written, table, table_text};
 use super::problem::ProblemView;
 use super::select::SelectArgs;
 use super::stale::{Here, stale_hint};
@@ -63,6 +63,7 @@ pub(super) fn run(args: PlanArgs, global: &Global) -> Result<Exit, Failure> {
         print_json(&view)?;
     } else {
         print_written(|out| view.write(Layout::of_stdout(), out))?;
+        print(&view.summary())?;
         renamed_hints(&view.renamed, view.file).iter().for_each(|line| hint(global.quiet, line));
         misread_hints(&view.misread, &plan, global).iter().for_each(|line| hint(global.quiet, line));
         for line in resolutions(&store, &inventory, &plan, &host) {
@@ -182,7 +183,7 @@ impl<'a> PlanView<'a> {
                 out.write_all(table_text(&rows).as_bytes())?;
             }
         }
-        self.write_summary(out)
+        Ok(())
     }
 
     /// Adds the cells of a job's row.
@@ -204,8 +205,8 @@ impl<'a> PlanView<'a> {
         cells.add(decision.why().unwrap_or_default());
     }
 
-    /// Writes what stands below the rows.
-    fn write_summary(&self, out: &mut impl Write) -> io::Result<()> {
+    /// What stands below the rows.
+    fn summary(&self) -> String {
         let (to_run, others) = (self.counts.of(State::Waiting), self.counts.clone().without(State::Waiting));
         let others = if others.jobs() > 0 { format!(", {others}") } else { String::new() };
         let jobs = jobs_text(self.jobs.decided.len());
@@ -213,14 +214,15 @@ impl<'a> PlanView<'a> {
         let most = self.time_left_at_most.filter(|most| most.jobs_without_basis < most.jobs);
         let most = most.map(|most| format!(", at most {most}"));
         let most = most.unwrap_or_default();
-        writeln!(out, "{name}: {jobs}: {to_run} to run{others}; time left: {}{most}", self.time_left)?;
+        let mut text =
+            format!("{name}: {jobs}: {to_run} to run{others}; time left: {}{most}\n", self.time_left);
         for problem in &self.problems {
-            write!(out, "\n{}", problem.text())?;
+            text += &format!("\n{}", problem.text());
         }
         for line in renamed_lines(&self.renamed).into_iter().chain(misread_lines(&self.misread)) {
-            writeln!(out, "\n{line}")?;
+            text += &format!("\n{line}\n");
         }
-        Ok(())
+        text
     }
 }
 
@@ -323,7 +325,7 @@ mod tests {
         let text = |layout| {
             let mut out = Vec::new();
             view.write(layout, &mut out).unwrap();
-            String::from_utf8(out).unwrap()
+            String::from_utf8(out).unwrap() + &view.summary()
         };
         insta::assert_snapshot!(text(Layout::Plain));
         let rows = |text: &str| text.lines().filter(|line| line.contains("_bs")).count();

@@ -6,8 +6,9 @@ use unicode_width::UnicodeWidthStr;
 const INDENT: usize = 2;
 
 /// `text`, of which each line that is wider than `width` becomes several. They break at blanks, but not within
-/// backticks, so that a command can be copied. A word that is wider has a line of its own. A value that is aligned
-/// behind its name stays aligned. Any other line with several blanks in a row stays as it is.
+/// backticks, so that a command can be copied, and not before a `%`. A word that is wider has a line of its own, without
+/// the indentation if it fits that way. A value that is aligned behind its name stays aligned. Any other line with
+/// several blanks in a row stays as it is.
 ///
 /// ```text
 /// - a finding about a row that       - a finding about a row that
@@ -52,28 +53,32 @@ fn broken(line: &str, width: usize) -> String {
 fn broken_to(text: &str, width: usize, hang: usize) -> String {
     let mut lines = vec![String::new()];
     for (blanks, word) in words(text) {
-        let begins = if lines.len() == 1 { 0 } else { hang };
         let last = lines.last_mut().expect("there is a first line");
         if last.is_empty() {
             word.clone_into(last);
-        } else if begins + last.width() + blanks.width() + word.width() <= width {
+        } else if last.width() + blanks.width() + word.width() <= width {
             last.push_str(blanks);
             last.push_str(word);
         } else {
-            lines.push(word.to_owned());
+            // Without the indentation, a word that just fits is not broken by the terminal.
+            let begins = width.checked_sub(word.width()).map_or(hang, |room| room.min(hang));
+            lines.push(format!("{}{word}", " ".repeat(begins)));
         }
     }
-    lines.join(&format!("\n{}", " ".repeat(hang)))
+    lines.join("\n")
 }
 
-/// The words of `text`, each with the blanks before it. What stands between two backticks is one word.
+/// The words of `text`, each with the blanks before it. What stands between two backticks is one word, and so are a
+/// number and its `%`.
 fn words(text: &str) -> Vec<(&str, &str)> {
     let mut words = Vec::new();
     let mut rest = text.trim_end();
     while !rest.is_empty() {
         let (blanks, begun) = rest.split_at(rest.len() - rest.trim_start().len());
         let is_end = |(place, letter): &(usize, char)| {
-            letter.is_whitespace() && begun[..*place].matches('`').count().is_multiple_of(2)
+            letter.is_whitespace()
+                && begun[..*place].matches('`').count().is_multiple_of(2)
+                && !begun[*place..].trim_start().starts_with('%')
         };
         let end = begun.char_indices().find(is_end).map_or(begun.len(), |(place, _)| place);
         words.push((blanks, &begun[..end]));
@@ -94,6 +99,7 @@ mod tests {
                         report/quickstart/report.md\nshort";
         assert_eq!(wrapped(text, 21), expected);
         assert_eq!(wrapped(text, 80), text);
+        assert_eq!(wrapped("a margin of 2 %, at most", 15), "a margin of\n  2 %, at most");
     }
 
     #[test]
@@ -102,6 +108,7 @@ mod tests {
         let expected = "hint: run it first:\n  `orchestrate run matrices/mac.yaml`, then\n  `report`";
         assert_eq!(wrapped(text, 44), expected);
         assert_eq!(wrapped("an open ` is a letter", 10), "an open\n  ` is a letter");
+        assert_eq!(wrapped("type it: `orchestrate logs x`", 20), "type it:\n`orchestrate logs x`");
     }
 
     #[test]

@@ -169,7 +169,7 @@ mod tests {
     fn what_did_not_fit_says_on_which_machine() {
         let oom = Outcome::OutOfMemory { message: "no more".into(), needed_bytes: None, free_bytes: None };
         let tried = record(&key("any", Device::Cpu, 8), oom, "box");
-        let why = "batch 8 of the same config already ran out of memory on box: any_m_fp32_bs8_run1";
+        let why = "batch 8 of the same config already ran out of memory on box";
         assert_eq!(whys(&[key("any", Device::Cpu, 16)], vec![tried]), [Some(why.to_owned())]);
     }
 

@@ -18,20 +18,16 @@ const GROWTH: f64 = 1.01;
 #[derive(Clone, Debug, PartialEq)]
 pub struct Ceilings {
     host: HostFacts,
-    /// Each with its jobs, by the config without its batch ([`Key::id_of_any_batch`]).
-    too_large: BTreeMap<JobId, BTreeMap<u32, BTreeMap<JobId, Witness>>>,
+    /// Each with its jobs and the memory that they could have had, in bytes if it is known, by the config without its
+    /// batch ([`Key::id_of_any_batch`]).
+    too_large: BTreeMap<JobId, BTreeMap<u32, BTreeMap<JobId, Option<u64>>>>,
     /// The timing configs with jobs that succeeded here, each with the number of these jobs. If another repeat ran out
     /// of memory, other processes were using it.
     fitting: BTreeMap<JobId, usize>,
 }
 
-/// A job that ran out of memory. They are ordered by their labels.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Witness {
-    label: String,
-    /// The memory that it could have had, in bytes.
-    memory_bytes: Option<u64>,
-}
+/// A batch that ran out of memory, and the most memory with which it did, in bytes if it is known.
+type TooLarge = (u32, Option<u64>);
 
 /// What happened to a record of the inventory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -81,8 +77,7 @@ impl Ceilings {
         let jobs = batches.entry(batch).or_default();
         match change {
             Change::Came => {
-                let memory_bytes = memory(&record.provenance.host, record.key.device);
-                jobs.insert(record.id, Witness { label: record.label.clone(), memory_bytes });
+                jobs.insert(record.id, memory(&record.provenance.host, record.key.device));
             }
             Change::Went => drop(jobs.remove(&record.id)),
         }
@@ -110,38 +105,38 @@ impl Ceilings {
         if self.too_large.is_empty() {
             return None;
         }
-        let (batch, Witness { label, memory_bytes }) =
+        let (batch, memory_bytes) =
             self.least_below(key).or_else(|| self.repeat(key)).or_else(|| self.least_for_profiled(key))?;
         let memory =
             memory_bytes.map(|bytes| format!(", with {} of memory", size_text(bytes))).unwrap_or_default();
         Some(format!(
-            "batch {batch} of the same config already ran out of memory on {}: {label}{memory}",
+            "batch {batch} of the same config already ran out of memory on {}{memory}",
             self.host.hostname
         ))
     }
 
-    /// The smallest batch of the config of `key` that ran out of memory, and its first job that did.
-    fn least(&self, key: &Key) -> Option<(u32, &Witness)> {
+    /// The smallest batch of the config of `key` that ran out of memory.
+    fn least(&self, key: &Key) -> Option<TooLarge> {
         let (batch, jobs) = self.too_large.get(&key.id_of_any_batch())?.first_key_value()?;
-        Some((*batch, jobs.values().min()?))
+        Some((*batch, jobs.values().max().copied()?))
     }
 
-    fn least_below(&self, key: &Key) -> Option<(u32, &Witness)> {
+    fn least_below(&self, key: &Key) -> Option<TooLarge> {
         self.least(key).filter(|(least, _)| key.batch > *least)
     }
 
     /// The batch of `key` itself, if another repeat ran out of memory and none has succeeded. A job that ran out of
     /// memory itself is no repeat: it can be tried again, and then shows whether the others fit.
-    fn repeat(&self, key: &Key) -> Option<(u32, &Witness)> {
+    fn repeat(&self, key: &Key) -> Option<TooLarge> {
         if key.kind != Kind::Timing || self.fitting.contains_key(&key.config_id()) {
             return None;
         }
         let jobs = self.too_large.get(&key.id_of_any_batch())?.get(&key.batch)?;
-        if jobs.contains_key(&key.id()) { None } else { Some((key.batch, jobs.values().min()?)) }
+        if jobs.contains_key(&key.id()) { None } else { Some((key.batch, jobs.values().max().copied()?)) }
     }
 
     /// The batch of the timing jobs that proves that the profiled job `key` does not fit.
-    fn least_for_profiled(&self, key: &Key) -> Option<(u32, &Witness)> {
+    fn least_for_profiled(&self, key: &Key) -> Option<TooLarge> {
         if key.kind == Kind::Timing {
             return None;
         }
@@ -226,8 +221,8 @@ mod tests {
     #[test]
     fn a_batch_is_tried_again_where_there_is_more_memory_than_there_was() {
         let then = host(16, Some(8), 24);
-        let why = "batch 1 of the same config already ran out of memory on here: \
-                   cpu_m_fp32_bs1_run1, with 8.0 GiB of memory";
+        let why = "batch 1 of the same config already ran out of memory on here, with \
+                   8.0 GiB of memory";
         for (device, now, expected) in [
             (Device::Cpu, host(16, Some(8), 24), Some(why)),
             (Device::Cpu, host(64, Some(8), 80), Some(why)),

@@ -33,7 +33,8 @@ use figure::{Drawing, Drawn};
 use package::{Described, package};
 
 pub use comparison::{
-    comparison_files, differences_text, geometric_mean_text, legend, outcome_text, table_cells, table_header,
+    apart_text, comparison_files, differences_text, geometric_mean_text, legend, outcome_text, table_header,
+    table_rows,
 };
 pub use figure::Figure;
 pub use figures::FIGURES;

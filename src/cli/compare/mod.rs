@@ -18,8 +18,8 @@ use crate::analysis::versus::{Refused, Side, Versus, versus};
 use crate::analysis::{Study, judge};
 use crate::files::write_atomic;
 use crate::report::{
-    RenderError, comparison_files, differences_text, geometric_mean_text, legend, outcome_text, table_cells,
-    table_header,
+    RenderError, apart_text, comparison_files, differences_text, geometric_mean_text, legend, outcome_text,
+    table_header, table_rows,
 };
 use judgement::{Judgement, judgement};
 use share::parse_share;
@@ -58,6 +58,10 @@ pub(super) struct CompareArgs {
     #[arg(long, value_name = "DIR", default_value = "peaks")]
     peaks_dir: PathBuf,
 }
+
+/// So many reasons for which configs are not compared are printed, and so many configs are named for each.
+const MOST_REASONS: usize = 5;
+const NAMED: usize = 3;
 
 /// Prints the comparison, writes its files, and judges it by `--fail-slower`.
 pub(super) fn run(args: CompareArgs, global: &Global) -> Result<Exit, Failure> {
@@ -126,8 +130,17 @@ fn print_text(found: &Versus) -> Result<(), Failure> {
         print_line(&format!("differs: {line}"))?;
     }
     let mut shown = table(table_header(found), Layout::of_stdout());
-    shown.add_rows(found.lines.iter().map(table_cells));
-    print(&table_text(&shown))?;
+    shown.add_rows(table_rows(found));
+    if !shown.is_empty() {
+        print(&table_text(&shown))?;
+    }
+    let apart = apart_text(found, NAMED);
+    for line in apart.iter().take(MOST_REASONS) {
+        print_line(line)?;
+    }
+    if apart.len() > MOST_REASONS {
+        print_line(&format!("… and {} more reasons: `--json` has them all", apart.len() - MOST_REASONS))?;
+    }
     for line in found.lines.iter().filter(|line| line.differs()) {
         if let Some(operators) = &line.operators {
             print_line(&format!("{}: {operators}", line.config))?;
@@ -167,7 +180,7 @@ fn conclude(found: &Versus, judgement: Option<&Judgement>) -> Result<Exit, Failu
         }
         None if found.lines.iter().all(|line| line.told.is_err()) => {
             Err(Failure::new(Exit::NothingSelected, "no config of both sides can be compared")
-                .hint("the table gives the reason of each config"))
+                .hint("name sides that share configs; `orchestrate status` prints what has results"))
         }
         None => Ok(Exit::Done),
     }

@@ -54,12 +54,8 @@ pub(super) fn text(overview: &Overview, extent: Extent, layout: Layout) -> Strin
     }
     let most = if extent == Extent::All { usize::MAX } else { MOST_FAILURES };
     text += &failures_text(&overview.failures, &overview.varying, most);
-    for (reason, number) in &overview.left_out {
-        text += &format!("\nleft out: {reason}: {}\n", jobs_text(*number));
-    }
-    for (changes, number) in &overview.stale {
-        text += &format!("\nstale: {changes}: {}\n", jobs_text(*number));
-    }
+    text += &reasons_text("left out", &overview.left_out, extent);
+    text += &reasons_text("stale", &overview.stale, extent);
     for UnconfirmedView { parameters, jobs } in &overview.unconfirmed {
         text += &format!("\nnot confirmed: {}: {}\n", unconfirmed_text(parameters), jobs_text(*jobs));
     }
@@ -74,6 +70,27 @@ pub(super) fn text(overview: &Overview, extent: Extent, layout: Layout) -> Strin
     }
     text
 }
+
+/// A paragraph for each of `reasons`, with its number of jobs. Of many, the most common ones, unless all are asked for.
+fn reasons_text(what: &str, reasons: &BTreeMap<String, usize>, extent: Extent) -> String {
+    let most = if extent == Extent::All { usize::MAX } else { MOST_REASONS };
+    let mut sorted: Vec<(&String, usize)> =
+        reasons.iter().map(|(reason, number)| (reason, *number)).collect();
+    sorted.sort_by_key(|(_, number)| std::cmp::Reverse(*number));
+    let (shown, others) = sorted.split_at(sorted.len().min(most));
+    let paragraph =
+        |(reason, number): &(&String, usize)| format!("\n{what}: {reason}: {}\n", jobs_text(*number));
+    let mut text: String = shown.iter().map(paragraph).collect();
+    if !others.is_empty() {
+        let jobs: usize = others.iter().map(|(_, number)| number).sum();
+        text +=
+            &format!("  … and {} for {} more reasons; `--all` prints them\n", jobs_text(jobs), others.len());
+    }
+    text
+}
+
+/// So many reasons why jobs are left out or stale are printed unless all are asked for.
+const MOST_REASONS: usize = 3;
 
 /// Of the jobs that failed in the same way, so many are named unless all are asked for.
 const MOST_FAILURES: usize = 5;
@@ -217,6 +234,19 @@ mod tests {
     use super::*;
     use crate::protocol::SampleUnit;
     use crate::stats::Interval;
+
+    #[test]
+    fn of_many_reasons_the_common_ones_are_printed() {
+        let reasons: BTreeMap<String, usize> =
+            [("a", 1), ("b", 2), ("c", 1), ("d", 7), ("e", 1)].map(|(why, n)| (why.to_owned(), n)).into();
+        let short = reasons_text("stale", &reasons, Extent::Short);
+        let expected = "\nstale: d: 7 jobs\n\nstale: b: 2 jobs\n\nstale: a: 1 job\n  … and 2 jobs for 2 more reasons; \
+                        `--all` prints them\n";
+        assert_eq!(short, expected);
+        let all = reasons_text("stale", &reasons, Extent::All);
+        assert_eq!(all.matches("\nstale: ").count(), 5, "{all}");
+        assert_eq!(reasons_text("stale", &BTreeMap::new(), Extent::Short), "");
+    }
 
     #[test]
     fn fewer_than_three_runs_have_no_interval() {

@@ -8,7 +8,9 @@ use super::{File, RenderError, pictures};
 use crate::analysis::table::comparison_table;
 use crate::analysis::versus::Versus;
 
-pub use words::{differences_text, geometric_mean_text, legend, outcome_text, table_cells, table_header};
+pub use words::{
+    apart_text, differences_text, geometric_mean_text, legend, outcome_text, table_header, table_rows,
+};
 
 /// The name of the forest plot's files.
 const FOREST: &str = "forest";

@@ -1,6 +1,8 @@
 //! `comparison.md`.
 
-use super::words::{differences_text, geometric_mean_text, legend, outcome_text, table_cells, table_header};
+use super::words::{
+    apart_text, differences_text, geometric_mean_text, legend, outcome_text, table_header, table_rows,
+};
 use crate::analysis::versus::Versus;
 
 /// The page, with the forest plots of these names.
@@ -11,10 +13,16 @@ pub(super) fn page(versus: &Versus, forests: &[&str]) -> String {
         [] => "The sides differ in nothing that was declared or observed.".to_owned(),
         lines => format!("What differs between the sides:\n\n{}", list(lines)),
     });
-    let rows = versus.lines.iter().map(|line| table_row(&table_cells(line)));
-    let header = table_header(versus);
-    let rule = format!("|{}\n", "---|".repeat(header.len()));
-    parts.push(format!("{}{rule}{}", table_row(&header), rows.collect::<String>()).trim_end().to_owned());
+    let rows: String = table_rows(versus).map(|cells| table_row(&cells)).collect();
+    if !rows.is_empty() {
+        let header = table_header(versus);
+        let rule = format!("|{}\n", "---|".repeat(header.len()));
+        parts.push(format!("{}{rule}{}", table_row(&header), rows.trim_end()));
+    }
+    let apart = apart_text(versus, usize::MAX);
+    if !apart.is_empty() {
+        parts.push(list(&apart));
+    }
     parts.push(legend(versus));
     let image = |name: &&str| format!("![Ratios of throughput, {to} ÷ {from}](figures/{name}.svg)");
     parts.extend(forests.iter().map(image));

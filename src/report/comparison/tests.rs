@@ -55,6 +55,29 @@ fn every_file() {
 }
 
 #[test]
+fn configs_that_are_not_compared_for_one_reason_are_one_line() {
+    let mut study = StudyBuilder::new();
+    for (env, batches) in [("slow", &[4, 8, 16, 32][..]), ("fast", &[4, 64])] {
+        for batch in batches {
+            study = study.runs(env, "resnet18", *batch, &[10.0, 10.1, 9.9]);
+        }
+    }
+    let study = study.build();
+    let judged = judge(&study);
+    let side = |name: &str| Side {
+        name: name.to_owned(),
+        rows: judged.rows.iter().filter(|row| row.config.env == name).collect(),
+    };
+    let found = versus(&side("slow"), &side("fast"), Settings::default()).unwrap();
+    let expected = [
+        "3 configs are not compared: only the first side has it: resnet18 fp32 bs8, resnet18 fp32 bs16 and 1 more",
+        "1 config is not compared: only the second side has it: resnet18 fp32 bs64",
+    ];
+    assert_eq!(apart_text(&found, 2), expected);
+    assert_eq!(table_rows(&found).count(), 1);
+}
+
+#[test]
 fn no_text_of_the_forest_plot_leaves_it_or_covers_another() {
     compared(|found| {
         let [svg] = &forest::draw(found)[..] else { panic!("one plot") };

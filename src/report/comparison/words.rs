@@ -4,9 +4,9 @@ use crate::analysis::compare::WouldDecide;
 use crate::analysis::disagreement::disagreement;
 use crate::analysis::versus::{Line, Told, Versus, ratio_texts};
 use crate::stats::CONFIDENCE;
-use crate::text::{count_text, decimals, significant};
+use crate::text::{count_text, decimals, significant, without_numbers};
 
-/// The headings of the table.
+/// The headings of the table of [`table_rows`].
 pub fn table_header(versus: &Versus) -> Vec<String> {
     let [from, to] = &versus.names;
     let unit = &versus.unit;
@@ -17,23 +17,54 @@ pub fn table_header(versus: &Versus) -> Vec<String> {
     header
 }
 
-/// The cells of a line below [`table_header`].
-pub fn table_cells(line: &Line) -> Vec<String> {
-    let side = |place: usize| {
-        line.sides.map_or("-".to_owned(), |sides| {
-            format!("{} (n = {})", significant(sides[place].per_s, 4), sides[place].n)
-        })
-    };
-    let mut cells = vec![line.config.clone(), side(0), side(1)];
-    match &line.told {
-        Ok(told) => {
-            let [ratio, low, high] = told.texts();
-            cells.extend([ratio, format!("{low} – {high}"), p_text(told.p()), told.pairing_text()]);
-            cells.extend([told.verdict.as_str().to_owned(), note(told)]);
-        }
-        Err(why) => cells.extend(["-", "-", "-", "-", "not compared", why].map(str::to_owned)),
-    }
+/// The rows below [`table_header`]: the configs that are compared.
+pub fn table_rows(versus: &Versus) -> impl Iterator<Item = Vec<String>> {
+    versus.lines.iter().filter_map(|line| Some(cells(line, line.told.as_ref().ok()?)))
+}
+
+fn cells(line: &Line, told: &Told) -> Vec<String> {
+    let side = |place: usize| line.sides.map_or("-".to_owned(), |sides| significant(sides[place].per_s, 4));
+    let [ratio, low, high] = told.texts();
+    let mut cells = vec![line.config.clone(), side(0), side(1), ratio, format!("{low} – {high}")];
+    cells.extend([p_text(told.p()), told.pairing_text(), told.verdict.as_str().to_owned(), note(told)]);
     cells
+}
+
+/// The configs that are not compared, a line for each reason, the most common one first. Reasons that differ in numbers
+/// alone are one. A line names `most` configs.
+///
+/// ```text
+/// 24 configs are not compared: only the second side has it: resnet50 bs16, resnet50 bs32 and 22 more
+/// ```
+pub fn apart_text(versus: &Versus, most: usize) -> Vec<String> {
+    let mut groups: Vec<(String, &str, Vec<&str>)> = Vec::new();
+    for line in &versus.lines {
+        let Err(reason) = &line.told else { continue };
+        let words = without_numbers(reason);
+        match groups.iter_mut().find(|(known, ..)| *known == words) {
+            Some((.., configs)) => configs.push(&line.config),
+            None => groups.push((words, reason, vec![&line.config])),
+        }
+    }
+    groups.sort_by_key(|(.., configs)| std::cmp::Reverse(configs.len()));
+    let text = |(_, reason, configs): &(String, &str, Vec<&str>)| {
+        let are = if configs.len() == 1 { "is" } else { "are" };
+        format!(
+            "{} {are} not compared: {reason}: {}",
+            count_text(configs.len(), "config"),
+            few(configs, most)
+        )
+    };
+    groups.iter().map(text).collect()
+}
+
+/// `a, b, c and 21 more`.
+fn few(names: &[&str], most: usize) -> String {
+    let more = match names.len().saturating_sub(most) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    format!("{}{more}", names[..names.len().min(most)].join(", "))
 }
 
 fn note(told: &Told) -> String {
