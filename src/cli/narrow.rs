@@ -1,6 +1,6 @@
 //! Tables on a terminal that may be too narrow for them. First the columns that say the same in each row move into a
-//! line above. Then the columns move closer together, and if that is not enough, long notes move below and
-//! long texts break into more lines. A table that is too wide even then becomes a list. No word is cut, and nothing is left out.
+//! line above. Then the columns move closer together, and if that is not enough, long notes move below and long texts
+//! break into more lines. A table that is too wide even then becomes a list. No word is cut, and nothing is left out.
 
 use comfy_table::{ColumnConstraint, ContentArrangement, Row, Table, Width};
 use unicode_width::UnicodeWidthStr;

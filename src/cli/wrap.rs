@@ -6,9 +6,9 @@ use unicode_width::UnicodeWidthStr;
 const INDENT: usize = 2;
 
 /// `text`, of which each line that is wider than `width` becomes several. They break at blanks, but not within
-/// backticks, so that a command can be copied, and not before a `%`. A word that is wider has a line of its own, without
-/// the indentation if it fits that way. A value that is aligned behind its name stays aligned. Any other line with
-/// several blanks in a row stays as it is.
+/// backticks, so that a command can be copied, and not before a `%`. A word that is wider has a line of its own,
+/// without the indentation if it fits that way. A value that is aligned behind its name stays aligned. Any other line
+/// with several blanks in a row stays as it is.
 ///
 /// ```text
 /// - a finding about a row that       - a finding about a row that

@@ -72,16 +72,17 @@ fn all_have(jobs: usize) -> String {
 fn unknown_limits(known: Known<'_, '_>) -> Option<String> {
     let all = known.results().count();
     let unknown = || known.results().map(|(_, class)| class).filter(|class| class.bound == Bound::Unknown);
-    let by_reason = counted(unknown().map(reason));
+    let mut by_reason: Vec<(String, usize)> = counted(unknown().map(reason)).into_iter().collect();
+    by_reason.sort_by_key(|(_, rows)| std::cmp::Reverse(*rows));
     let their = |reason: &String, rows: usize| {
         if rows == 1 { reason.clone() } else { reason.replacen("its ", "their ", 1) }
     };
-    let clauses: Vec<String> = match by_reason.iter().collect::<Vec<_>>()[..] {
+    let clauses: Vec<String> = match &by_reason[..] {
         [] => return None,
-        [(reason, number)] => vec![their(reason, *number)],
-        ref reasons => {
-            let clause = |why, n| format!("{} ({})", their(why, n), count_text(n, "row"));
-            reasons.iter().map(|(why, n)| clause(why, **n)).collect()
+        [(reason, rows)] => vec![their(reason, *rows)],
+        reasons => {
+            let clause = |why, rows| format!("{} ({})", their(why, rows), count_text(rows, "row"));
+            reasons.iter().map(|(why, rows)| clause(why, *rows)).collect()
         }
     };
     let rows = some_of(unknown().count(), all, "row");

@@ -181,7 +181,7 @@ def missing(study):
             experiments |= {its.experiment} - {None}
     if found:
         their = lambda why, number: why if number == 1 else why.replace("its ", "their ", 1)
-        reasons = sorted(found.items())
+        reasons = sorted(found.items(), key=lambda it: (-it[1], it[0]))
         clauses = ([their(*reasons[0])] if len(reasons) == 1 else
                    [f"{their(why, number)} ({counted(number, 'row')})" for why, number in reasons])
         yield f"What limits {some_of(sum(found.values()), len(rows), 'row')} is unknown: {'; '.join(clauses)}."
