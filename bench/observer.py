@@ -16,7 +16,8 @@ once a second of the watched turns, up to twice: what is measured is an upper bo
 
 With `--serve`, `orchestrate serve` runs on the same store too, and three viewers open its pages: the index, the report
 of the plan and the running job. It is stopped in the same turns, and its processor time counts as orchestrate's own.
-The viewers are threads of this program, and so take time from the worker that those on another machine would not.
+The turns begin when all three are open; what opening them took is printed with each pair. The viewers are threads of
+this program, and so take time from the worker that those on another machine would not.
 
 The processor time is orchestrate's own in the watched turns, all threads of it and none of the worker's, as the kernel
 counts it in `/proc/<pid>/task/*/schedstat`. The machine has to be otherwise idle. Needs Python alone.
@@ -73,6 +74,8 @@ class Pair(typing.NamedTuple):
     watched: float
     bare: float
     processor: float | None
+    # Processor time in which the server made the pages, in seconds; None without a server.
+    opening: float | None
 
 
 def processor_s(pid):
@@ -110,14 +113,16 @@ def take_turn(watchers, watched, seconds):
     return Turn(watched, began, ended, after - before if known else None)
 
 
-def follow(url, target):
-    """Views a page as a browser does: reads its events, and fetches the page after each change."""
+def follow(url, target, opened):
+    """Views a page as a browser does: reads its events, and fetches the page after each change. Sets `opened` after the
+    first time."""
     try:
         with urllib.request.urlopen(f"{url}{target}events") as events:
             for line in events:
                 if line.startswith(b"event: change"):
                     with urllib.request.urlopen(f"{url}{target}") as page:
                         page.read()
+                    opened.set()
     except OSError:
         pass  # The server has ended.
 
@@ -130,7 +135,11 @@ class Viewed:
         self.process = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True)
         url = self.process.stdout.readline().strip()
         for target in ("", f"plan/{plan}/", f"job/{job}/"):
-            threading.Thread(target=follow, args=(url, target), daemon=True).start()
+            opened = threading.Event()
+            threading.Thread(target=follow, args=(url, target, opened), daemon=True).start()
+            if not opened.wait(60):
+                sys.exit(f"{url}{target} did not open")
+        self.opening = processor_s(self.process.pid)
 
     def end(self):
         self.process.terminate()
@@ -139,7 +148,7 @@ class Viewed:
 
 def take_turns(words, environment, attempt, seconds, serve):
     """Runs orchestrate to its end, in turns for as long as its worker runs; `attempt` is a pattern of the directory.
-    `serve` starts what shows its store, if that is to be watched too."""
+    `serve` starts what shows its store, if that is to be watched too. Returns the turns and `Pair.opening`."""
     there = lambda name: bool(glob.glob(f"{attempt}/{name}"))
     # To a file, not a pipe: nobody reads while it runs.
     with tempfile.TemporaryFile("w+") as output:
@@ -157,7 +166,7 @@ def take_turns(words, environment, attempt, seconds, serve):
         if process.wait() != 0:
             output.seek(0)
             sys.exit(f"{' '.join(words)} failed with {process.returncode}:\n{output.read()}")
-    return turns
+    return turns, viewed.opening if viewed else None
 
 
 def iterations_of(directory):
@@ -212,7 +221,7 @@ def compare_once(repeat, matrix, store, options):
     environment = dict(os.environ, ORCHESTRATE_WORKER=os.path.abspath(options.worker))
     name = lambda pattern: os.path.basename(glob.glob(pattern)[0])
     serve = lambda: Viewed(words[0], store, name(job), name(f"{store}/.plans/*.json").removesuffix(".json"))
-    turns = take_turns(words, environment, f"{job}/attempts/01", options.turn, serve if options.serve else None)
+    turns, opening = take_turns(words, environment, f"{job}/attempts/01", options.turn, serve if options.serve else None)
     directories = glob.glob(job)
     if len(directories) != 1:
         sys.exit(f"{matrix} has to have one config and {options.pairs} repeats; of repeat {repeat} there are {directories}")
@@ -220,7 +229,7 @@ def compare_once(repeat, matrix, store, options):
     watched, bare = within(turns, iterations)
     if not watched or not bare:
         sys.exit(f"no iteration lies wholly within a turn of {options.turn} s: take longer turns, or a smaller batch")
-    return Pair(images / statistics.fmean(watched), images / statistics.fmean(bare), processor_share(turns))
+    return Pair(images / statistics.fmean(watched), images / statistics.fmean(bare), processor_share(turns), opening)
 
 
 def compare(matrix, place, options):
@@ -230,7 +239,8 @@ def compare(matrix, place, options):
         pairs.append(pair)
         share = "NA" if pair.processor is None else f"{100 * pair.processor:.3f} %"
         ratio = f"{pair.watched:.2f} / {pair.bare:.2f} = {pair.watched / pair.bare:.4f}"
-        print(f"pair {repeat}: {ratio}, orchestrate {share} of a processor", file=sys.stderr, flush=True)
+        opening = "" if pair.opening is None else f"; opening three pages took {pair.opening:.3f} s of one"
+        print(f"pair {repeat}: {ratio}, orchestrate {share} of a processor{opening}", file=sys.stderr, flush=True)
     return pairs
 
 
