@@ -31,6 +31,7 @@ description: Two networks on this machine's processor
 models: [resnet18, mobilenet_v2]
 batches: [4, 8, 16]
 params: { compile: false }
+profile: { ops: {} }
 envs:
   cpu: { device: cpu }
 """
