@@ -48,7 +48,7 @@ async function checkRules(page) {
   }
 }
 
-// Nothing is cut: no table is wider than its box, nor the page than the screen.
+// Nothing is cut: no table is wider than its box, nor the page than the screen. On a phone, large tables scroll.
 async function checkFit(page, width) {
   const { boxes, whole, marks } = await page.evaluate(() => ({
     boxes: [...document.querySelectorAll('.scroll')].map(box =>
@@ -63,8 +63,9 @@ async function checkFit(page, width) {
     }),
   }));
   check(whole <= width, `the page is ${whole} pixels wide on a screen of ${width}`);
+  const fixed = width < 1280 ? boxes.filter(({ name }) => name === 'Fastest configs') : boxes;
+  for (const { name, wide, seen } of fixed) check(wide <= seen, `${name} is ${wide} pixels wide in a box of ${seen}`);
   if (width < 1280) return;
-  for (const { name, wide, seen } of boxes) check(wide <= seen, `${name} is ${wide} pixels wide in a box of ${seen}`);
   check(marks.length > 0, 'no table has a column of marks');
   check(marks.every(({ left, right, width: wide }) => left >= 0 && right <= width && wide > 0), 'a mark is off-screen');
   const tall = await page.evaluate(() => Math.max(...[...document.querySelectorAll('table.data tbody tr')]
