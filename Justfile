@@ -26,7 +26,7 @@ quickstart: build
 # Runs every test.
 test:
     cargo test --locked --features torch
-    python3 -B -m doctest bench/observer.py bench/python.py bench/zoo.py bench/overhead/[a-z]*.py tests/torture/[a-z]*.py tests/fixtures/kept.py \
+    python3 -B -m doctest bench/observer.py bench/size.py bench/python.py bench/zoo.py bench/overhead/[a-z]*.py tests/torture/[a-z]*.py tests/fixtures/kept.py \
         tests/cuda/load.py
     python3 -B -m unittest discover -s tests/torture
     just test-python
@@ -202,6 +202,10 @@ book:
 # Writes the report of the plan that ran last, or of NAME.
 report *NAME: build
     {{ orchestrate }} report {{ NAME }}
+
+# Counts lines, files, words, crates, and words that are used in unusual roles.
+size:
+    python3 -B bench/size.py
 
 # Runs all benchmarks, which report ratios within one run.
 bench: bench-pytorch bench-data bench-peaks bench-observer bench-overhead bench-python
