@@ -38,8 +38,6 @@ struct Table {
 
 /// Every generated table, one per line.
 const TABLES: &[Table] = &[
-    Table { page: "README.md", name: "first-matrix", text: |_, found| found.to_owned() },
-    Table { page: "docs/getting-started.md", name: "first-matrix", text: |_, _| first_matrix() },
     Table { page: "docs/marks.md", name: "marks", text: |_, _| marks_table() },
     Table { page: "docs/marks.md", name: "effects", text: |_, _| effects_table() },
     Table { page: "docs/marks.md", name: "thresholds", text: |_, _| thresholds_table() },
@@ -163,13 +161,6 @@ fn list(words: &[&str]) -> String {
         }
     }
     format!("{}\n", lines.join("\n"))
-}
-
-/// The blocks of README.md alone do not count, because the manual must be complete without it.
-fn first_matrix() -> String {
-    let readme = page("README.md");
-    let [_, text, _] = split(&readme, "first-matrix");
-    text.replace("(docs/", "(")
 }
 
 fn parameters() -> String {

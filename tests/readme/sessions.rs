@@ -12,7 +12,7 @@ use std::process::Command;
 use super::pages::{Block, Page, manual, page};
 use crate::harness::{Project, Running};
 
-/// The words by which a page continues the session of README.md.
+/// The words by which a page continues the session of docs/getting-started.md.
 const CONTINUES: &str = "(getting-started.md#your-first-matrix)";
 
 /// Replaces PyTorch for a worker that imports it.
@@ -159,7 +159,7 @@ fn every_session_prints_what_is_shown() {
     for page in manual() {
         let project = Project::new();
         if page.text.contains(CONTINUES) {
-            run(&self::page("README.md"), &project);
+            run(&self::page("docs/getting-started.md"), &project);
         }
         number += run(&page, &project);
     }
