@@ -36,7 +36,8 @@ test:
 test-python:
     #!/usr/bin/env bash
     set -euo pipefail
-    cargo build --locked --features torch --bin orchestrate --bin worker
+    # With the features that `cargo test` resolves, so that nothing is built twice.
+    cargo test --locked --features torch --test integration --no-run
     python=python3
     if [ -e .venv/libtorch ] && .venv/bin/python -c 'import sys; sys.exit(sys.version_info < (3, 10))'; then
         .venv/bin/python -B python/tests/environment.py .venv-python
