@@ -41,10 +41,16 @@ pub(crate) fn root() -> PathBuf {
 
 /// Every page that a user or a developer reads.
 pub(crate) fn pages() -> Vec<Page> {
-    let mut paths: Vec<PathBuf> =
-        ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md", "runs/README.md", "peaks/measured/README.md"]
-            .map(|path| root().join(path))
-            .into();
+    let mut paths: Vec<PathBuf> = [
+        "README.md",
+        "ARCHITECTURE.md",
+        "CONTRIBUTING.md",
+        "CHANGELOG.md",
+        "runs/README.md",
+        "peaks/measured/README.md",
+    ]
+    .map(|path| root().join(path))
+    .into();
     paths.extend(markdown_below(&root().join("docs")));
     paths.iter().map(|path| page_at(path)).collect()
 }
