@@ -82,7 +82,7 @@ def tracked(root):
 
 
 def crates(root):
-    """How many crates a build of the programs needs, ours included; None if cargo cannot tell."""
+    """How many crates a build of the programs needs, ours included; None if cargo does not list them."""
     words = ["cargo", "tree", "--locked", "--offline", "--features", "torch", "-e", "normal,build", "--prefix", "none"]
     ended = subprocess.run(words, cwd=root, capture_output=True, text=True, check=False)
     names = {" ".join(line.split()[:2]) for line in ended.stdout.splitlines() if line.strip()}
