@@ -1,6 +1,7 @@
 //! Tables on a terminal that may be too narrow for them. First the columns that say the same in each row move into a
-//! line above. Then the columns move closer together, and if that is not enough, long notes move below and long texts
-//! break into more lines. A table that is too wide even then becomes a list. No word is cut, and nothing is left out.
+//! line above. Then the columns move closer together. If that is not enough, long notes move below and long texts break
+//! into more lines. Of a single row, some columns move above. A table that is still too wide becomes a list. No word is
+//! cut, and nothing is left out.
 
 use comfy_table::{ColumnConstraint, ContentArrangement, Row, Table, Width};
 use unicode_width::UnicodeWidthStr;
@@ -40,6 +41,7 @@ pub(super) fn fitted(table: &Table, width: u16) -> String {
             step(&mut page);
         }
     }
+    page.move_single_row_above(width);
     page.widen_gaps(width);
     if page.fits(width) { page.drawn(width) } else { list(table, width) }
 }
@@ -112,6 +114,27 @@ impl Page {
                 column.set_constraint(ColumnConstraint::Hidden);
             }
         }
+    }
+
+    /// Moves columns of a table of one row above, from the right, until the others fit. The first and the last stay.
+    fn move_single_row_above(&mut self, width: usize) {
+        let rows: Vec<Vec<String>> = self.table.row_iter().map(texts).collect();
+        let [row] = &rows[..] else { return };
+        let names = self.table.header().map(texts).unwrap_or_default();
+        let mut moved = Vec::new();
+        for place in (1..row.len().saturating_sub(1)).rev() {
+            if self.fits(width) {
+                break;
+            }
+            if let Some(column) = self.table.column_mut(place) {
+                column.set_constraint(ColumnConstraint::Hidden);
+            }
+            if !row[place].trim().is_empty() {
+                moved.push(format!("{}: {}", names.get(place).map_or("", String::as_str), row[place]));
+            }
+        }
+        moved.reverse();
+        self.above = moved.join(" · ");
     }
 
     /// Replaces the texts of the last column by numbers, if they are long, and moves them below. Equal ones have the
@@ -284,6 +307,23 @@ mod tests {
         narrow.add_row(["resnet18", "4", "1 to 2"]);
         let text = table_text(&narrow);
         assert!(text.contains("3608 to 15511") && !text.contains("[1]"), "{text}");
+    }
+
+    #[test]
+    fn columns_of_a_single_row_move_above_it() {
+        let header = ["config", "images/s", "p", "compared by", "verdict", "note"].map(str::to_owned);
+        let mut single = table(header.into(), Layout::Lines(Some(34)));
+        single.add_row([
+            "resnet18 bs8",
+            "21.69",
+            "0.26",
+            "3 blocks",
+            "cannot tell",
+            "about 12 repeats would decide",
+        ]);
+        let text = table_text(&single);
+        assert!(text.starts_with("compared by: 3 blocks · verdict:\n  cannot tell\nconfig"), "{text}");
+        assert!(text.contains("[1] about 12 repeats would decide"), "{text}");
     }
 
     #[test]

@@ -90,13 +90,16 @@ pub fn differences_text(versus: &Versus) -> Vec<String> {
     versus.differences.iter().map(line).collect()
 }
 
-/// The geometric mean of the ratios, in a sentence. If they disagree, what they depend on.
+/// The geometric mean of several ratios, in a sentence. If they disagree, what they depend on.
 pub fn geometric_mean_text(versus: &Versus) -> Option<String> {
     if let Some(disagreement) = disagreement("", versus) {
         return Some(format!("There is no common ratio: it {}.", disagreement.text()));
     }
     let estimate = versus.comparison.geometric_mean.ok()?;
     let configs = versus.comparison.configs.iter().filter(|config| config.is_ok()).count();
+    if configs < 2 {
+        return None;
+    }
     let [mean, low, high] = ratio_texts(estimate.value.exp(), estimate.interval(CONFIDENCE).exp());
     Some(format!("The geometric mean of {} is {mean} ({low} – {high}).", count_text(configs, "ratio")))
 }
