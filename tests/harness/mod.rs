@@ -31,6 +31,13 @@ pub(crate) use self::queue::prints;
 /// The longest wait for a condition. Only a failing test waits that long.
 const BOUND: Duration = Duration::from_secs(60);
 
+/// How the warnings of a run begin that others on this host cause: their work, and that of the hypervisor's other guests.
+pub(crate) const HOST_WARNINGS: [&str; 3] = [
+    "warning: other processes keep ",
+    "warning: other processes compute on a GPU",
+    "warning: the hypervisor gives ",
+];
+
 /// The longest wait for the end of a program, which may run many jobs and load libtorch for each.
 const PROGRAM_BOUND: Duration = Duration::from_secs(600);
 

@@ -10,7 +10,7 @@ use std::fs;
 use std::process::Command;
 
 use super::pages::{Block, Page, manual, page};
-use crate::harness::{Project, Running};
+use crate::harness::{HOST_WARNINGS, Project, Running};
 
 /// The words by which a page continues the session of docs/getting-started.md.
 const CONTINUES: &str = "(getting-started.md#your-first-matrix)";
@@ -18,9 +18,8 @@ const CONTINUES: &str = "(getting-started.md#your-first-matrix)";
 /// Replaces PyTorch for a worker that imports it.
 const TORCH: &str = include_str!("torch.py");
 
-/// Lines that a busy machine adds, and lines that a terminal does not show.
-const NOISE: [&str; 6] = [
-    "warning: other processes keep ",
+/// Lines that a busy machine adds beside [`HOST_WARNINGS`], and lines that a terminal does not show.
+const NOISE: [&str; 5] = [
     "done but left out of the statistics (",
     " left out of the statistics: ",
     ": high-variation: ",
@@ -85,7 +84,9 @@ fn is_shown(shown: &str, actual: &str) -> bool {
 
 /// The first line that is shown but was not printed, or was printed but is not shown.
 fn difference(shown: &[&str], printed: &str) -> Option<String> {
-    let is_noise = |line: &&str| words(line).is_empty() || NOISE.iter().any(|noise| line.contains(noise));
+    let is_noise = |line: &&str| {
+        words(line).is_empty() || NOISE.iter().chain(&HOST_WARNINGS).any(|noise| line.contains(noise))
+    };
     let mut actual = printed.lines().filter(|line| !is_noise(line)).peekable();
     let mut anything = false;
     for line in shown.iter().filter(|line| !words(line).is_empty()) {
