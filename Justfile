@@ -12,7 +12,7 @@ default:
 build:
     cargo build --release --locked --features torch --bin orchestrate --bin worker
 
-# Builds orchestrate alone, for workers of your own. Through bootstrap.sh it needs neither Python nor libtorch.
+# Builds orchestrate alone, for your own workers. Through bootstrap.sh it needs neither Python nor libtorch.
 build-orchestrator:
     ./bootstrap.sh build-orchestrator
 
@@ -31,7 +31,7 @@ test:
     python3 -B -m unittest discover -s tests/torture
     just test-python
 
-# With a libtorch of your own, there is no PyTorch, and only what needs none is tested.
+# Your own libtorch comes without PyTorch, and only what does not need it is tested.
 # Runs the tests of the Python package, most of them with the real PyTorch.
 test-python:
     #!/usr/bin/env bash
@@ -104,7 +104,7 @@ fixtures-statistics:
     }
     .venv-scipy/bin/python -B tests/fixtures/statistics.py
 
-# What a reader stumbles over is left in target/fuzz/found.
+# Inputs that a reader fails on are in target/fuzz/found.
 # Feeds each reader of files and of other programs' output, or TARGET, with damaged inputs for so many SECONDS.
 fuzz SECONDS="60" TARGET="":
     FUZZ_SECONDS={{ SECONDS }} cargo test --locked --profile fuzz --lib -- fuzz_tests::fuzz_{{ TARGET }} --nocapture --test-threads 1
@@ -133,7 +133,7 @@ torture-ssh SECONDS="600" SEED="1":
     cargo build --release --locked --bin orchestrate
     python3 -B tests/ssh/torture.py {{ SECONDS }} --seed {{ SEED }} --orchestrate {{ orchestrate }}
 
-# Breaks orchestrate in five ways, in a build of its own, and checks that the fault campaign sees each of them.
+# Breaks orchestrate in five ways, in a separate build, and checks that the fault campaign sees each of them.
 torture-sees:
     cargo build --release --locked --features break --bin orchestrate --target-dir target/break
     python3 -B tests/torture/campaign.py target/break/release/orchestrate --seconds 120 --expect-failure no-seal-check
@@ -155,14 +155,14 @@ calibrate-statistics TABLES="1000":
     SIMULATED_TABLES={{ TABLES }} cargo test --locked --release --lib -- --exact --ignored --nocapture --test-threads 1 \
         analysis::compare::simulation::calibrate analysis::simulation::calibrate plan::need::simulation::calibrate
 
-# How often marks are false and how often they are missed, by simulation. The tables in docs/marks.md are from here.
+# Simulates how often marks are false and how often they are missed: the tables of marks in docs/statistics.md.
 calibrate-marks WORLDS="10000":
     SIMULATED_WORLDS={{ WORLDS }} cargo test --locked --release --lib -- --exact --ignored --nocapture \
         analysis::marks::simulation::calibrate
 
 # Flips every byte of every file of a small store, one at a time: no number may change without a reason.
 flips:
-    FLIPS=all cargo test --locked --release --test integration -- running::seal::a_flipped_byte_changes_no_number_unsaid
+    FLIPS=all cargo test --locked --release --test integration -- running::seal::a_flipped_byte_changes_no_number_unreported
 
 # Lints and tests, as CI does, and checks the crates.
 check: lint crates test
@@ -244,7 +244,7 @@ bound-zoo *ARGS: build
     python3 -B bench/zoo.py {{ orchestrate }} {{ parent_directory(orchestrate) }}/zoo-worker \
         "${CARGO_TARGET_DIR:-target}/bound-zoo" {{ ARGS }}
 
-# Breaks the analysis in five ways, in builds of their own, and checks that the zoo sees each of them.
+# Breaks the analysis in five ways, in separate builds, and checks that the zoo sees each of them.
 bound-zoo-sees:
     python3 -B tests/zoo/mutants.py
 
@@ -280,7 +280,7 @@ dist *PROCESSORS="x86_64 aarch64":
     rm -rf dist
     mv "$new" dist
     ls dist
-    echo "dist: the worker is not in it, because it is tied to its libtorch; docs/installing.md says how to bring it" >&2
+    echo "dist: the worker is not in it, because it is tied to its libtorch; docs/installing.md says how to install it" >&2
 
 # Checks a release: its checksums, that its wheel installs, and that its program starts on a Linux with an old glibc.
 dist-check DIRECTORY="dist":
@@ -323,7 +323,7 @@ _dist-needs PLACE:
     set -euo pipefail
     programs=$(printf '%s:' "$PWD/{{ PLACE }}"/orchestrate-*-linux)
     DISTRIBUTED_ORCHESTRATE=${programs%:} cargo test --locked --quiet --test integration -- \
-        binaries::a_program_for_other_machines_keeps_its_promise --exact --nocapture
+        binaries::a_distributed_program_needs_only_an_old_c_library --exact --nocapture
 
 # The libraries lie in target/cuda-load afterwards; delete it if you need the space.
 # Loads libtorch's CUDA half with all of its libraries, where there is no GPU, and checks how. Fetches 3 GB, once.

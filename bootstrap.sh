@@ -173,7 +173,7 @@ is_driver_old() {
   version=$(nvidia_driver) && [ "${version%%.*}" -lt "$DRIVER_AT_LEAST" ]
 }
 
-# The libtorch for this machine, as a word that is stored in .venv. Another word leads to another installation.
+# The libtorch for this machine, as a word that is stored in .venv. Another word means another installation.
 libtorch_variant() {
   if [ -n "${LIBTORCH:-}" ]; then echo "none"
   elif is_macos; then echo "torch-$TORCH-macos"
@@ -250,7 +250,7 @@ build_orchestrator() {
   cargo build --release --locked --bin orchestrate
   say "built $binary, $("$binary" --version), in $SECONDS s"
   have_time || say "to run jobs it needs GNU time as well (the package \`time\`)"
-  say "next: $binary doctor; README.md, \"Your first matrix\", brings a worker of your own"
+  say "next: $binary doctor; docs/getting-started.md, \"Your first matrix\", uses your own worker"
   say "the shipped worker, which the matrices in matrices/ need, is built by ./bootstrap.sh build"
 }
 

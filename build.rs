@@ -1,4 +1,4 @@
-//! Compiles the worker's C++ shim against libtorch's headers and tells its linker where libtorch lies at run time.
+//! Compiles the worker's C++ shim against libtorch's headers and sets the run path of libtorch for its linker.
 //! Does nothing unless the feature `torch` is on.
 
 #![expect(clippy::disallowed_methods, reason = "a build script lives by its environment")]

@@ -1,12 +1,12 @@
-"""Runs the worker's data path and torchvision's DataLoader in turn, on the same JPEGs, and prints the ratio of their speeds.
+"""Runs the worker's data path and torchvision's DataLoader in turn, on the same JPEGs, and prints their speed ratio.
 
     python bench/data.py target/release/worker data/bench [--images 2000] [--workers 2] [--pairs 5] …
 
-Pairs are run one after the other (A B A B …), so that a drift of the machine falls on both; each pair gives one ratio,
-and the median over the pairs is what counts. Both sides decode, crop, resize and normalise into batches of single
-precision, in a process of their own, with as many workers (threads here, processes there) as the process may use
-processors, and are timed over one window that begins when what was prepared during the warm-up is used up. `augment` is
-`RandomResizedCrop` and flip, `centre` is `Resize` and `CenterCrop`. `just bench-data` makes what this needs.
+Pairs run one after the other (A B A B …), so that a drift of the machine affects both sides. Each pair gives one ratio,
+and the median over the pairs is the result. Both sides decode, crop, resize and normalise into batches of single
+precision, in separate processes. They use as many workers (threads in the worker, processes in PyTorch) as there are
+usable processors. They are timed over one window, which begins when the batches prepared during the warm-up are used
+up. `augment` is `RandomResizedCrop` and flip, `centre` is `Resize` and `CenterCrop`. `just bench-data` prepares this.
 """
 
 import argparse
@@ -22,12 +22,12 @@ MODES = ("augment", "centre")
 
 
 def load_torchvision(folder, mode, images, batch, workers, input_size, prefetch):
-    """Loads as a training script would; prints what it did as JSON."""
+    """Loads images as a training script would; prints images, seconds and workers as JSON."""
     import torch
     from torchvision import datasets, transforms
 
     torch.manual_seed(0)
-    # As DataLoader's processes have it; without any, this one's threads would only spin for one another.
+    # As in DataLoader's processes. Without these, the threads of this process would only spin.
     torch.set_num_threads(1)
     if mode == "augment":
         crop = [transforms.RandomResizedCrop(input_size), transforms.RandomHorizontalFlip()]
@@ -37,7 +37,7 @@ def load_torchvision(folder, mode, images, batch, workers, input_size, prefetch)
     dataset = datasets.ImageFolder(os.path.join(folder, "train"), transforms.Compose(steps))
     batches = -(-images // batch)
     warmup = 2 * max(1, workers * prefetch)
-    # One long epoch: the loader's workers are not started anew, nor its queue emptied, within the window.
+    # One long epoch, so that the loader's workers are not restarted and its queue is not emptied within the window.
     sampler = torch.utils.data.RandomSampler(dataset, replacement=True, num_samples=(warmup + batches) * batch)
     ahead = {"prefetch_factor": prefetch} if workers else {}
     loader = torch.utils.data.DataLoader(
@@ -53,7 +53,7 @@ def load_torchvision(folder, mode, images, batch, workers, input_size, prefetch)
 
 
 def rate_of(words):
-    """Images a second of the command, and what else both sides must agree on."""
+    """Images per second of the command, and the facts that must be equal on both sides."""
     output = subprocess.run(words, check=True, stdout=subprocess.PIPE, text=True).stdout
     result = json.loads(output.splitlines()[-1])
     if result.get("unreadable_images"):

@@ -1,6 +1,6 @@
 #!/bin/sh
 # Compares the worker's data path with torchvision's: installs PyTorch into .venv-pytorch and makes data/bench, 1000
-# photograph-like JPEGs of ImageNet's usual size, if they are not there, then runs bench/data.py with the arguments.
+# photograph-like JPEGs of ImageNet's usual size, if they are missing, then runs bench/data.py with the arguments.
 set -eu
 cd "$(dirname "$0")/.."
 . bench/venv.sh

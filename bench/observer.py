@@ -1,27 +1,26 @@
-"""Runs the worker under `orchestrate run`, stops orchestrate in every other turn, and prints the ratio of the worker's
-speed while it is watched to its speed while nobody watches, and what the watching costs the processor.
+"""Measures the overhead of `orchestrate run` on a worker: it stops orchestrate in every other turn, and prints the
+ratio of the worker's speed with orchestrate watching to its speed without, and the processor time of orchestrate.
 
     python bench/observer.py target/release/orchestrate target/release/worker [--network squeezenet1_1] [--pairs 10] …
 
-Two processes that run the same command differ from each other by more than the half percent that is asked about, and one
-process differs from itself half a minute later: others use the machine's memory and caches. So both sides are one
-process, which is never disturbed itself: in the bare turns, of half a second each, orchestrate is stopped (SIGSTOP) and
-the worker has the machine to itself. Which of two turns comes first is drawn, lest something periodic falls on one side.
-The iterations that lie wholly within a turn count, as the worker timed them. A run of the worker, some 100 s, is one
-pair of rates; the median over the pairs is what counts. The interval is that of the median, free of assumptions about
-the noise (binomial, 95 % or more).
+Two processes that run the same command differ by more than the half percent of interest, and one process differs from
+itself half a minute later, because memory and caches are shared. So both sides are the same process, which is never
+stopped: in the bare turns of half a second, orchestrate is stopped (SIGSTOP). The order of two turns is random, so that
+periodic effects do not affect only one side. Only iterations within one turn count, as timed by the worker. A run of
+the worker of some 100 s gives one pair of rates, and the median over the pairs is the result. Its interval makes no
+assumptions about the noise (binomial, at least 95 %).
 
-An orchestrate that was stopped is late when it goes on, and looks at the sensors at once. So it looks more often than
-once a second of the watched turns, up to twice: what is measured is an upper bound.
+When a stopped orchestrate continues, it is late and samples the sensors immediately. So it samples up to twice per
+second of the watched turns, and the result is an upper bound.
 
-With `--serve`, `orchestrate serve` runs on the same store too, and three viewers open its pages: the index, the report
-of the plan and the running job. It is stopped in the same turns, and its processor time counts as orchestrate's own.
-The turns begin when all three are open; what opening them took is printed with each pair. The viewers are threads of
-this program, and so take time from the worker that those on another machine would not.
+With `--serve`, `orchestrate serve` runs on the same store, and three viewers open its pages: the index, the report of
+the plan and the running job. It is stopped in the same turns, and its processor time is added to orchestrate's. The
+turns begin when all three pages are open; the processor time for opening them is printed with each pair. The viewers
+are threads of this program at the lowest priority (`SCHED_IDLE`), because most viewers are on another machine.
 
-The processor time is orchestrate's own in the watched turns, all threads of it and none of the worker's, as the kernel
-counts it in `/proc/<pid>/task/*/schedstat`. The machine has to be otherwise idle. Needs Python alone.
-`just bench-observer` builds what this needs.
+The processor time is that of all threads of orchestrate in the watched turns, without the worker, as the kernel counts
+it in `/proc/<pid>/task/*/schedstat`. The machine must be otherwise idle. Needs only Python. `just bench-observer`
+builds the programs.
 """
 
 import argparse
@@ -64,12 +63,12 @@ class Turn(typing.NamedTuple):
     watched: bool
     began: float
     ended: float
-    # Processor time of orchestrate in it; None if the system does not tell.
+    # Processor time of orchestrate in it; None if the system does not report it.
     processor_s: float | None
 
 
 class Pair(typing.NamedTuple):
-    """What one run of the worker gives: images a second, and orchestrate's share of a processor while it watched."""
+    """The result of one run of the worker: images per second, and orchestrate's share of a processor while watching."""
 
     watched: float
     bare: float
@@ -79,7 +78,7 @@ class Pair(typing.NamedTuple):
 
 
 def processor_s(pid):
-    """Seconds that all threads of the process ran; None if the system does not tell."""
+    """Seconds that all threads of the process ran; None if the system does not report it."""
     total = None
     for path in glob.glob(f"/proc/{pid}/task/*/schedstat"):
         try:
@@ -91,13 +90,13 @@ def processor_s(pid):
 
 
 def processors_s(processes):
-    """As processor_s, of all of these processes."""
+    """The sum of `processor_s` over these processes."""
     each = [processor_s(process.pid) for process in processes]
     return None if None in each else sum(each)
 
 
 def take_turn(watchers, watched, seconds):
-    """One turn, in which the watchers run or are stopped. Both kinds are looked at alike."""
+    """One turn, in which the watchers run or are stopped. Both kinds are measured in the same way."""
     if not watched:
         for process in watchers:
             process.send_signal(signal.SIGSTOP)
@@ -116,6 +115,8 @@ def take_turn(watchers, watched, seconds):
 def follow(url, target, opened):
     """Views a page as a browser does: reads its events, and fetches the page after each change. Sets `opened` after the
     first time."""
+    if hasattr(os, "SCHED_IDLE"):
+        os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))  # On Linux, 0 is the calling thread.
     try:
         with urllib.request.urlopen(f"{url}{target}events") as events:
             for line in events:
@@ -148,13 +149,13 @@ class Viewed:
 
 def take_turns(words, environment, attempt, seconds, serve):
     """Runs orchestrate to its end, in turns for as long as its worker runs; `attempt` is a pattern of the directory.
-    `serve` starts what shows its store, if that is to be watched too. Returns the turns and `Pair.opening`."""
+    `serve` starts a server on its store, or is None. Returns the turns and `Pair.opening`."""
     there = lambda name: bool(glob.glob(f"{attempt}/{name}"))
-    # To a file, not a pipe: nobody reads while it runs.
+    # To a file, because a pipe would have to be read while it runs.
     with tempfile.TemporaryFile("w+") as output:
         process = subprocess.Popen(words, env=environment, stdin=subprocess.DEVNULL, stdout=output, stderr=output)
         turns = []
-        # The first look at the sensors: the worker runs.
+        # After the first sample of the sensors, the worker runs.
         while process.poll() is None and not there("telemetry.csv"):
             time.sleep(0.1)
         viewed = serve() if serve else None
@@ -175,7 +176,7 @@ def iterations_of(directory):
         record = json.load(file)
     measurement = record["measurement"]
     if not record["observed"].get("telemetry", {}).get("samples"):
-        sys.exit(f"{directory}: no sensor was looked at")
+        sys.exit(f"{directory}: no sensor was sampled")
     if not measurement["synchronized"]:
         sys.exit(f"{directory}: the window was not synchronised")
     with open(f"{directory}/attempts/{record['attempt']:02}/iterations.csv") as file:
@@ -187,7 +188,7 @@ def iterations_of(directory):
 
 
 def within(turns, iterations):
-    """The seconds of the iterations that lie wholly within a turn: those of watched turns, those of bare ones.
+    """The seconds of the iterations that are completely within a turn: those of watched turns, those of bare ones.
 
     >>> turns = [Turn(True, 0.0, 1.0, None), Turn(False, 1.0, 2.0, None)]
     >>> within(turns, [(0.0, 0.25), (0.25, 0.75), (0.75, 1.25), (1.25, 2.0), (2.0, 2.5)])
@@ -224,11 +225,11 @@ def compare_once(repeat, matrix, store, options):
     turns, opening = take_turns(words, environment, f"{job}/attempts/01", options.turn, serve if options.serve else None)
     directories = glob.glob(job)
     if len(directories) != 1:
-        sys.exit(f"{matrix} has to have one config and {options.pairs} repeats; of repeat {repeat} there are {directories}")
+        sys.exit(f"{matrix} must have one config and {options.pairs} repeats; of repeat {repeat} there are {directories}")
     iterations, images = iterations_of(directories[0])
     watched, bare = within(turns, iterations)
     if not watched or not bare:
-        sys.exit(f"no iteration lies wholly within a turn of {options.turn} s: take longer turns, or a smaller batch")
+        sys.exit(f"no iteration is completely within a turn of {options.turn} s: use longer turns or a smaller batch")
     return Pair(images / statistics.fmean(watched), images / statistics.fmean(bare), processor_share(turns), opening)
 
 
@@ -245,8 +246,8 @@ def compare(matrix, place, options):
 
 
 def median_interval(values):
-    """From the k-th least to the k-th greatest, with the greatest k that has the median in between in 95 % or more; None
-    if there are too few.
+    """From the k-th least to the k-th greatest, with the greatest k whose interval covers the median in at least 95 %.
+    None if there are too few.
 
     >>> median_interval([9, 8, 7, 6, 5, 4, 3, 2, 1, 0])
     (1, 8)
@@ -278,20 +279,20 @@ def verdict(median, interval):
 
 
 def table(what, pairs):
-    """Prints both verdicts and says whether they are good."""
+    """Prints both verdicts. Returns whether both pass."""
     ratios = [pair.watched / pair.bare for pair in pairs]
     median, interval = statistics.median(ratios), median_interval(ratios)
-    print(f"images/s: {what}; the median ratio is to be {LEAST_RATIO} or more")
+    print(f"images/s: {what}; the median ratio must be {LEAST_RATIO} or more")
     print(f"{'watched':>10}{'bare':>10}{'ratio':>8}{'least':>8}{'most':>8}{'interval':>18}{'pairs':>7}")
     rates = [statistics.median(pair.watched for pair in pairs), statistics.median(pair.bare for pair in pairs)]
     columns = "".join(f"{rate:>10.2f}" for rate in rates)
     between = "NA" if interval is None else "{:.4f}–{:.4f}".format(*interval)
     columns += f"{median:>8.4f}{min(ratios):>8.4f}{max(ratios):>8.4f}{between:>18}{len(ratios):>7}"
     print(f"{columns}  {verdict(median, interval)}")
-    print(f"\norchestrate's own processor time, % of one; the median is to be {100 * MOST_PROCESSOR} or less")
+    print(f"\norchestrate's own processor time, % of one; the median must be {100 * MOST_PROCESSOR} or less")
     shares = [pair.processor for pair in pairs if pair.processor is not None]
     if not shares:
-        print("NA: this system does not tell")
+        print("NA: this system does not report it")
         return median >= LEAST_RATIO
     middle = statistics.median(shares)
     print(f"{'median':>10}{'least':>10}{'most':>10}{'runs':>7}")
@@ -310,9 +311,9 @@ def main():
     parser.add_argument("--warmup", type=int, default=5, help="iterations before the window")
     parser.add_argument("--iters", type=int, default=2000, help="iterations inside a window")
     parser.add_argument("--pairs", type=int, default=10, help="runs of the worker")
-    parser.add_argument("--turn", type=float, default=0.5, help="seconds for which orchestrate watches, or does not")
+    parser.add_argument("--turn", type=float, default=0.5, help="seconds of a turn")
     parser.add_argument("--serve", action="store_true", help="with live pages of the store, open in three viewers")
-    parser.add_argument("--matrix", help="a matrix of one config and as many repeats as pairs, instead of these")
+    parser.add_argument("--matrix", help="a matrix of one config with a repeat per pair, instead of the built-in one")
     parser.add_argument("--check", action="store_true", help="exit with 1 if a verdict is FAIL")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as place:

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Compares the worker under orchestrate, with its eyes on the sensors, with the bare worker: runs bench/observer.py with
+# Compares the worker under orchestrate, which samples the sensors, with the bare worker: runs bench/observer.py with
 # the arguments.
 set -eu
 cd "$(dirname "$0")/.."

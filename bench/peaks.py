@@ -1,11 +1,11 @@
-"""Runs `worker peaks` and a plain sweep of PyTorch's `torch.mm` in turn, and prints both bests and their ratio.
+"""Runs `worker peaks` and a plain sweep of PyTorch's `torch.mm` in turn, and prints the best of each and their ratio.
 
     python bench/peaks.py [target/release/worker] [--pairs 3] [--seconds 16] [--threads N] [--least 0.95]
 
-The sweep multiplies square matrices of random numbers, in the worker's sizes and others between them, each product timed
-by itself; its best is that of the fastest single product. A ceiling that lies below it is no ceiling. Pairs are run one
-after the other (A B A B …), so that a drift of the machine falls on both. bf16 is compared where the worker found an
-instruction for it. The machine has to be otherwise idle. `just bench-peaks` installs what this needs into `.venv-pytorch`.
+The sweep multiplies square matrices of random numbers, in the worker's sizes and others between them. Each product is
+timed separately, and the fastest one counts. A ceiling below it would be wrong. Pairs run one after the other
+(A B A B …), so that a drift of the machine affects both sides. bf16 is compared if the worker found an instruction for
+it. The machine must be otherwise idle. `just bench-peaks` installs PyTorch into `.venv-pytorch`.
 """
 
 import argparse
@@ -33,7 +33,7 @@ def sweep(precision, threads, seconds):
     for index, size in enumerate(SIZES):
         flops = 2.0 * size**3
         share = (seconds - (time.perf_counter() - began)) / (len(SIZES) - index)
-        # Three products at least; one that does not fit into what is left is not begun.
+        # At least three products; then only products that fit into the remaining time.
         if best and 3 * flops / best > max(seconds - (time.perf_counter() - began), 0):
             break
         left, right = torch.randn(size, size).to(dtype), torch.randn(size, size).to(dtype)
@@ -91,7 +91,7 @@ def main():
     if options.child:
         return sweep(options.child, options.threads, options.seconds)
     if not os.path.exists(options.worker):
-        parser.error(f"there is no worker at {options.worker}: build it with `just build`, or say where it is")
+        parser.error(f"there is no worker at {options.worker}: build it with `just build`, or name its path")
     rows = {}
     for pair in range(options.pairs):
         ours, elapsed = run_worker(options)

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Compares the ceilings that the worker finds with PyTorch's: installs PyTorch into .venv-pytorch if it is not there,
+# Compares the ceilings that the worker measures with PyTorch's: installs PyTorch into .venv-pytorch if it is missing,
 # then runs bench/peaks.py with the arguments.
 set -eu
 cd "$(dirname "$0")/.."

@@ -1,14 +1,14 @@
-"""Measures what the Python package adds to an iteration, beside a bare loop that does the same.
+"""Measures the time that the Python package adds to an iteration, compared with an equal bare loop.
 
     python bench/python.py [--pairs 20000] [--rounds 30] [--check]
 
 Two equal networks are trained with PyTorch in one process, an iteration of each in turn: one within a window, the other
-as in a bare loop. Without PyTorch, or with `--empty`, iterations do nothing, which shows the whole of what is added.
-Pairs count: each gives the microseconds that an iteration of ours takes longer than the bare one right before it. A
-processor's speed drifts by more than what is to be seen, but not within a pair. `just bench-python` has PyTorch.
+in a bare loop. Without PyTorch, or with `--empty`, iterations do nothing, which shows the whole overhead. Each pair
+gives the microseconds that an iteration in the window takes longer than the bare one before it. The speed of a
+processor drifts by more than this, but not within a pair. `just bench-python` installs PyTorch.
 
-What is counted and profiled lies outside the window. So windows with and without it are compared, in turn: the interval
-of their ratio has to overlap with that of windows that are the same.
+Counting and profiling happen outside the window. To check that they do not affect it, windows with and without them are
+compared in turn: the interval of their ratio must overlap with that of equal windows.
 """
 
 import argparse
@@ -33,7 +33,7 @@ WARMUP = 2
 
 
 def small_network():
-    """A training step of some hundreds of microseconds, with a network of its own."""
+    """A training step of some hundreds of microseconds, with a new network."""
     import torch
 
     torch.set_num_threads(1)
@@ -61,14 +61,14 @@ def nothing():
 
 
 def measure(make_step, batch, pairs):
-    """Seconds of a bare iteration and of one within a window, for each pair; and what the window measured."""
+    """Seconds of a bare iteration and of one within a window, for each pair; and the measurement of the window."""
     data, clock, seconds = itertools.repeat(batch), time.perf_counter, []
     with contextlib.redirect_stdout(io.StringIO()):
         with orchestrate_worker.window(warmup=WARMUP, iters=pairs + 1, batch=32, precision="fp32") as window:
             step, items = make_step(), window.over(itertools.repeat(batch))
             for _ in range(WARMUP + 1):
                 window.loss(step(*next(items)))
-            # The window is open, and has found its network. Nothing watches this one.
+            # The window is open, and has found its network. This second network is not observed.
             bare_step = make_step()
             for _ in range(WARMUP):
                 bare_step(*next(data))
@@ -76,7 +76,7 @@ def measure(make_step, batch, pairs):
                 began = clock()
                 bare_step(*next(data))
                 between = clock()
-                # To ask for the next items ends the iteration before: in all, that is one iteration.
+                # Requesting the next items ends the previous iteration, so this is the time of one iteration.
                 window.loss(step(*next(items)))
                 seconds.append((between - began, clock() - between))
             next(items, None)
@@ -86,12 +86,12 @@ def measure(make_step, batch, pairs):
 def window_s(batch, iters, beside):
     """Seconds of a window of the small network; with `beside`, an iteration is counted and others are profiled."""
     step = small_network()
-    # A job has one window. What the window before has left is not to be cleared away within this one.
+    # A job has one window. Collect the garbage of the previous window before this one.
     gc.collect()
     changed = {} if beside else {"begin_warmup_iteration": lambda *_, **__: None, "left": lambda self: []}
     with contextlib.ExitStack() as patched:
         patched.enter_context(contextlib.redirect_stdout(io.StringIO()))
-        # Without it, the window says that nothing was profiled.
+        # If nothing is profiled, the window prints a note.
         patched.enter_context(contextlib.redirect_stderr(io.StringIO()))
         for name, value in changed.items():
             patched.enter_context(mock.patch.object(Beside, name, value))
@@ -104,7 +104,7 @@ def window_s(batch, iters, beside):
 
 
 def median_interval(values):
-    """The median, and the order statistics around it that hold the true one with at least 95 %.
+    """The median, and the order statistics around it that cover the true one with at least 95 %.
 
     >>> median_interval([5, 1, 4, 2, 3, 9, 8, 7, 6])
     (5, 2, 8)
@@ -116,7 +116,7 @@ def median_interval(values):
 
 
 def compare_windows(rounds, iters):
-    """Prints the ratios of windows with and without what lies beside them; whether they differ by less than noise."""
+    """Prints the ratios of windows with and without counting. Returns whether they differ by less than noise."""
     os.environ["ORCHESTRATE_OPERATORS"] = "3"
     batch, kinds = small_batch(), (True, False, True)
     ratios, same = [], []
@@ -129,16 +129,16 @@ def compare_windows(rounds, iters):
         ratios.append(seconds[0] / seconds[1])
         same.append(seconds[0] / seconds[2])
     (found, least, most), (_, low, high) = median_interval(ratios), median_interval(same)
-    holds = least <= high and low <= most
+    passes = least <= high and low <= most
     print(f"window with ÷ without counting and profiling: {found:.4f}, {least:.4f} to {most:.4f}; equal windows "
-          f"{low:.4f} to {high:.4f} (95 %), {rounds} rounds of {iters} iterations  {'pass' if holds else 'FAIL'}")
-    return holds
+          f"{low:.4f} to {high:.4f} (95 %), {rounds} rounds of {iters} iterations  {'pass' if passes else 'FAIL'}")
+    return passes
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--pairs", type=int, default=20000)
-    parser.add_argument("--rounds", type=int, default=30, help="of windows with and without what lies beside them")
+    parser.add_argument("--rounds", type=int, default=30, help="of windows with and without counting and profiling")
     parser.add_argument("--empty", action="store_true", help="iterations that do nothing")
     parser.add_argument("--check", action="store_true", help="exit with 1 if a verdict is FAIL")
     options = parser.parse_args()
@@ -148,18 +148,18 @@ def main():
             name, make_step, batch = "small network", small_network, small_batch()
     seconds, measurement = measure(make_step, batch, options.pairs)
     if make_step is small_network and measurement["details"].get("repeated"):
-        sys.exit(f"error: the window did not see all that it has to see, but repeats {measurement['details']['repeated']}")
+        sys.exit(f"error: the window did not observe all settings, but repeats {measurement['details']['repeated']}")
     bare, own = (statistics.median(side) * 1e6 for side in zip(*seconds))
     low, added, high = (number * 1e6 for number in statistics.quantiles((own - bare for bare, own in seconds), n=4))
-    holds = added < MOST_MICROSECONDS
+    passes = added < MOST_MICROSECONDS
     headings = f"{'bare µs':>10}{'ours µs':>10}{'added µs':>10}{'quartiles':>18}{'ratio':>8}"
     print(f"{'iteration':<16}{headings}  verdict")
     numbers = f"{bare:>10.2f}{own:>10.2f}{added:>10.2f}{f'{low:.2f} to {high:.2f}':>18}{own / bare:>8.3f}"
-    print(f"{name:<16}{numbers}  {'pass' if holds else 'FAIL'}")
-    print(f"added per iteration, median of {options.pairs} pairs: to be less than {MOST_MICROSECONDS:g} µs")
+    print(f"{name:<16}{numbers}  {'pass' if passes else 'FAIL'}")
+    print(f"added per iteration, median of {options.pairs} pairs: must be less than {MOST_MICROSECONDS:g} µs")
     if make_step is small_network:
-        holds &= compare_windows(options.rounds, 500)
-    if options.check and not holds:
+        passes &= compare_windows(options.rounds, 500)
+    if options.check and not passes:
         sys.exit(1)
 
 

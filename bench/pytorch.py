@@ -1,19 +1,20 @@
-"""Runs the worker and PyTorch with torchvision in turn, at the same settings, and prints the ratio of their speeds and
-that of the times that both need until they train.
+"""Runs the worker and PyTorch with torchvision in turn, at the same settings, and prints the ratios of their speeds and
+of their start-up times.
 
     python bench/pytorch.py [target/release/worker] [--networks resnet18,resnet50] [--precisions fp32,bf16] [--compile] …
 
-Each round runs all sides one after the other, and begins with another side than the last, so that a drift of the machine
-falls on all of them. It gives one ratio to each of PyTorch's ways, and the median over the rounds counts. All sides train with channels-last on the CPU: forward,
-cross-entropy, backward, SGD with momentum, on one random batch. Each does the same warm-up in a process of its own and
-is timed over one whole window. PyTorch runs eagerly, and with `--compile` by torch.compile too; the worker is held
-against the way with the lower median ratio. (Against the faster of both in each round, it would be held against what
-noise chose.) Start-up is the time from the process's start to the beginning of its first
-iteration: the loading of libraries, the drawing of weights. It is compared with that of eager PyTorch, which compiles
-nothing.
+Each round runs all sides one after the other, and begins with another side than the previous round, so that a drift of
+the machine affects all of them. It gives one ratio for each of PyTorch's modes, and the median over the rounds is the
+result. All sides train with channels-last on the CPU: forward, cross-entropy, backward, SGD with momentum, on one
+random batch. Each does the same warm-up in a separate process, and is timed over one whole window.
 
-The machine has to be otherwise idle: OpenMP's threads spin while they wait, and any other process slows all sides many
-times. `just bench-pytorch` installs what this needs into `.venv-pytorch`.
+PyTorch runs eagerly, and with `--compile` also with torch.compile. The worker is compared with the mode with the lower
+median ratio; choosing the faster mode in each round would select by noise. Start-up is the time from the start of the
+process to the beginning of its first iteration: loading libraries, initialising weights. It is compared with that of
+eager PyTorch, which compiles nothing.
+
+The machine must be otherwise idle: OpenMP's threads spin while they wait, and any other process slows all sides many
+times. `just bench-pytorch` installs PyTorch into `.venv-pytorch`.
 """
 
 import argparse
@@ -33,17 +34,17 @@ ITERATIONS = {
     "densenet121": (1, 3), "efficientnet_b0": (1, 4), "convnext_tiny": (1, 3),
 }
 OTHERS = (2, 5)
-# A worker as fast as the faster of PyTorch's ways that is ready to train in a fifth of the time.
+# The targets: as fast as the faster mode of PyTorch, and ready to train in a fifth of the time.
 LEAST_RATIO, MOST_STARTUP = 1.0, 0.2
 WORKER = "target/release/worker"
-# The wall clock at the child's start, in seconds, handed to it by its parent.
+# The variable in which the parent passes the wall clock at the child's start, in seconds.
 SPAWNED = "BENCH_SPAWNED_AT"
 
 LEARNING_RATE, MOMENTUM, WEIGHT_DECAY = 0.01, 0.9, 1e-4
 
 
 def train_pytorch(network, precision, compiles, options):
-    """Images a second of PyTorch's loop; printed as JSON by the child process."""
+    """Images per second of PyTorch's loop; printed as JSON by the child process."""
     import torch
     import torchvision
 
@@ -82,11 +83,11 @@ def train_pytorch(network, precision, compiles, options):
 
 
 class Failed(Exception):
-    """A side that did not measure anything, in a sentence."""
+    """A side failed. The message is a sentence."""
 
 
 def output_of(side, words, **options):
-    """What a process prints. What it says on standard error is shown, by itself or in the exception."""
+    """The standard output of a process. Its standard error is shown, directly or in the exception."""
     try:
         return subprocess.run(words, check=True, stdout=subprocess.PIPE, text=True, **options).stdout
     except subprocess.CalledProcessError as error:
@@ -95,7 +96,7 @@ def output_of(side, words, **options):
 
 
 def iterations(network, options):
-    """Warm-up and window of this network: what the command line says, else a fit number."""
+    """Iterations of warm-up and window: those of the command line, else those for this network."""
     warmup, iters = ITERATIONS.get(network, OTHERS)
     return (warmup if options.warmup is None else options.warmup), (iters if options.iters is None else options.iters)
 
@@ -130,15 +131,15 @@ def run_worker(network, precision, options):
 
 
 def compare(network, precision, options):
-    """What all sides measured: for each round, the worker's first, then PyTorch's by its ways."""
-    ways = [lambda: run_worker(network, precision, options), lambda: run_pytorch(network, precision, False, options)]
-    ways += [lambda: run_pytorch(network, precision, True, options)] if options.compile else []
+    """The results of all sides by round: the worker's first, then those of PyTorch's modes."""
+    modes = [lambda: run_worker(network, precision, options), lambda: run_pytorch(network, precision, False, options)]
+    modes += [lambda: run_pytorch(network, precision, True, options)] if options.compile else []
     rounds = []
     for number in range(1, options.pairs + 1):
-        sides = [None] * len(ways)
-        for turn in range(len(ways)):
-            side = (number - 1 + turn) % len(ways)
-            sides[side] = ways[side]()
+        sides = [None] * len(modes)
+        for turn in range(len(modes)):
+            side = (number - 1 + turn) % len(modes)
+            sides[side] = modes[side]()
         for fact in ("parameters", "threads"):
             if any(side[fact] != sides[0][fact] for side in sides):
                 sys.exit(f"{network}: {fact} differ: {[side[fact] for side in sides]}")
@@ -150,9 +151,9 @@ def compare(network, precision, options):
 
 
 def speeds(rounds):
-    """The worker's speed ÷ that of PyTorch in each round, by the way with the lower median."""
-    ways = zip(*([sides[0]["rate"] / side["rate"] for side in sides[1:]] for sides in rounds))
-    return min(ways, key=statistics.median)
+    """The worker's speed ÷ that of PyTorch in each round, for the mode with the lower median."""
+    modes = zip(*([sides[0]["rate"] / side["rate"] for side in sides[1:]] for sides in rounds))
+    return min(modes, key=statistics.median)
 
 
 def startups(rounds):
@@ -160,23 +161,23 @@ def startups(rounds):
     return [sides[0]["startup"] / sides[1]["startup"] for sides in rounds]
 
 
-def row(name, rounds, quantity, ratios_of, holds):
-    """One line of the table and whether the median ratio does what `holds` asks."""
+def row(name, rounds, quantity, ratios_of, is_met):
+    """One line of the table, and whether the median ratio meets the target, as decided by `is_met`."""
     ratios = ratios_of(rounds)
     median = statistics.median(ratios)
-    verdict = "pass" if holds(median) else "FAIL"
+    verdict = "pass" if is_met(median) else "FAIL"
     columns = "".join(f"{statistics.median(side[quantity] for side in column):>10.2f}" for column in zip(*rounds))
     columns += f"{median:>8.3f}{min(ratios):>8.3f}{max(ratios):>8.3f}{len(ratios):>8}  {verdict}"
     print(f"{name:<22}{columns}", flush=True)
-    return holds(median)
+    return is_met(median)
 
 
-def table(title, results, quantity, ratios_of, holds):
+def table(title, results, quantity, ratios_of, is_met):
     sides = len(next(iter(results.values()))[0])
     headings = "".join(f"{heading:>10}" for heading in ("worker", "eager", "compiled")[:sides])
     print(f"\n{title}")
     print(f"{'network':<22}{headings}{'ratio':>8}{'least':>8}{'most':>8}{'rounds':>8}")
-    return [row(name, rounds, quantity, ratios_of, holds) for name, rounds in results.items()]
+    return [row(name, rounds, quantity, ratios_of, is_met) for name, rounds in results.items()]
 
 
 def main():
@@ -184,7 +185,7 @@ def main():
     parser.add_argument("worker", nargs="?", default=WORKER, help=f"the worker's binary [default: {WORKER}]")
     parser.add_argument("--networks", default=",".join(ITERATIONS), help="separated by commas")
     parser.add_argument("--precisions", default="fp32", help="fp32, bf16 or both, separated by commas")
-    parser.add_argument("--compile", action="store_true", help="PyTorch by torch.compile, too")
+    parser.add_argument("--compile", action="store_true", help="PyTorch with torch.compile, too")
     parser.add_argument("--batch", type=int, default=16)
     parser.add_argument("--warmup", type=int, help="iterations before the window; by default few, by the network")
     parser.add_argument("--iters", type=int, help="iterations inside the window; by default few, by the network")
@@ -199,7 +200,7 @@ def main():
     if options.child:
         return train_pytorch(options.child, options.precisions, options.compile, options)
     if not os.path.exists(options.worker):
-        parser.error(f"there is no worker at {options.worker}: build it with `just build`, or say where it is")
+        parser.error(f"there is no worker at {options.worker}: build it with `just build`, or name its path")
     precisions = options.precisions.split(",")
     if not set(precisions) <= {"fp32", "bf16"}:
         parser.error(f"--precisions {options.precisions}: expected fp32, bf16 or both")
@@ -211,8 +212,8 @@ def main():
             failed.append(f"{network} {precision} has no ratio: {reason}")
             print(f"error: {failed[-1]}", file=sys.stderr, flush=True)
     settings = f"batch {options.batch}, channels-last, {options.threads} threads"
-    rates = f"images/s: {settings}; the median ratio to PyTorch's faster way is to be {LEAST_RATIO:.2f} or more"
-    starts = f"seconds from start to first iteration: {settings}; the median ratio is to be {MOST_STARTUP:.2f} or less"
+    rates = f"images/s: {settings}; the median ratio to PyTorch's faster mode must be {LEAST_RATIO:.2f} or more"
+    starts = f"seconds from start to first iteration: {settings}; the median ratio must be {MOST_STARTUP:.2f} or less"
     verdicts = []
     if results:
         verdicts += table(rates, results, "rate", speeds, lambda ratio: ratio >= LEAST_RATIO)

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Compares the worker with PyTorch: installs PyTorch into .venv-pytorch if it is not there, then runs bench/pytorch.py.
+# Compares the worker with PyTorch: installs PyTorch into .venv-pytorch if it is missing, then runs bench/pytorch.py.
 # Arguments go to bench/pytorch.py; without any it compares the networks that bench/pytorch.py names.
 set -eu
 cd "$(dirname "$0")/.."

@@ -1,10 +1,10 @@
-"""Measures how long `aggregate` and `report` take for a store of many records.
+"""Measures the time of `aggregate` and `report` for a store of many records.
 
     python3 bench/report.py ORCHESTRATE STATE [--records 10000] [--rounds 5]
 
-The store is that of `tests/golden`, with a further axis: three networks on three machines that never were, 60 configs
-for each of its values, six repeats each. Both verbs read it without the cache that they keep in it, and then with it.
-`report` also draws every figure. The bound is for two cores. `just bench-report` builds what this needs.
+The store is that of `tests/golden`, with a further axis: three networks on three fictitious machines, 60 configs for
+each of its values, six repeats each. Both verbs read it without the cache that they write into it, and then with it.
+`report` also draws every figure. The target is for two cores. `just bench-report` builds the program.
 """
 
 import argparse
@@ -29,7 +29,7 @@ from table import at_most, render  # noqa: E402
 
 
 def run(options, *words):
-    """Seconds that a call takes, which has to succeed."""
+    """The seconds of a call, which must succeed."""
     began = time.perf_counter()
     command = [options.orchestrate, *words, "-q"]
     ended = subprocess.run(command, cwd=options.state, capture_output=True, text=True, check=False)
@@ -39,7 +39,7 @@ def run(options, *words):
 
 
 def fill(options):
-    """Makes the store, and tells how many records it holds."""
+    """Makes the store. Returns the number of its records."""
     shutil.rmtree(options.state, ignore_errors=True)
     (options.state / "peaks").mkdir(parents=True)
     published = [ROOT / "peaks" / f"{name}.yaml" for name in ("nvidia-h100-sxm", "nvidia-rtx-4090-laptop")]
@@ -51,14 +51,14 @@ def fill(options):
     text = re.sub(r"axes: \{ channels_last", f"axes: {{ seed: [{', '.join(map(str, values))}], channels_last", text)
     text = re.sub(r"(?m)^    profile: .*\n", "", text)
     (options.state / "golden.yaml").write_text(text)
-    # Nothing belongs on this machine, so this saves the plan and runs nothing.
+    # All envs belong on other hosts, so this only saves the plan.
     run(options, "run", "golden.yaml")
     make.main(options.state / "runs")
     return len(list((options.state / "runs").glob("*/record.json")))
 
 
 def without_cache(options):
-    """Removes what a reading leaves for the next one."""
+    """Removes the cache of a store."""
     for path in (options.state / "runs").glob(".cache*"):
         shutil.rmtree(path) if path.is_dir() else path.unlink()
 
@@ -89,7 +89,7 @@ def main():
         lines.append(at_most(f"{verb}, again", again, MOST_S, " s"))
     print(render(f"A store of {records:,} records", lines))
     shutil.rmtree(options.state)
-    sys.exit(any(line.held is False for line in lines))
+    sys.exit(any(line.is_met is False for line in lines))
 
 
 if __name__ == "__main__":

@@ -1,16 +1,17 @@
-"""Measures what orchestrate adds to a job on Slurm, beside what Slurm itself takes for a task that does nothing.
+"""Measures the overhead of orchestrate per job on Slurm, compared with that of Slurm for a task that does nothing.
 
     python3 bench/slurm.py ORCHESTRATE FAKE_WORKER STATE [--jobs 10000] [--pack 50] [--tasks 200] [--plan 100000]
 
 It starts a Slurm with two nodes on this machine. In one run it measures:
 
-- what a task costs Slurm itself: an array of `true`, from `sbatch` until the queue is empty
-- what a job costs on this machine alone: the same jobs in a local env
-- what a job costs in an array, `--pack` of them in each task, from `orchestrate run` to its end
-- how long it takes until Slurm has a plan of `--plan` jobs, while its nodes take nothing
+- the time per task of Slurm: an array of `true`, from `sbatch` until the queue is empty
+- the time per job on this machine: the same jobs in a local env
+- the time per job in an array with `--pack` jobs per task, from `orchestrate run` to its end
+- the time until Slurm has a plan of `--plan` jobs, while its nodes accept no tasks
 
 Both nodes are this machine, and two measured jobs of one machine never overlap. So jobs run one at a time, locally and
-in tasks. Ratios hold elsewhere too; seconds are those of this machine, now. `just bench-slurm` builds what this needs.
+in tasks. Ratios are valid on other machines too; seconds are those of this machine at this time. `just bench-slurm`
+builds the programs.
 """
 
 import argparse
@@ -27,7 +28,7 @@ import time
 HERE = pathlib.Path(__file__).resolve().parent
 SLURM = HERE.parent / "tests" / "slurm"
 NODES = ("n1", "n2")
-# So many tasks a node may run at once. Slurm starts those of an array in bursts, one burst a second.
+# Concurrent tasks per node. Slurm starts those of an array in bursts, one burst per second.
 SLOTS = 32
 SUBMITTED_WITHIN_S = 10.0
 PATIENCE_S = 1800
@@ -40,17 +41,17 @@ from table import Line, at_most, render  # noqa: E402
 
 
 def run(*words, **options):
-    """The output of a command that has to succeed."""
+    """The output of a command, which must succeed."""
     ended = subprocess.run(words, capture_output=True, text=True, check=False, **options)
     if ended.returncode:
         sys.exit(f"{' '.join(map(str, words))} failed with {ended.returncode}:\n{ended.stdout}{ended.stderr}")
     return ended.stdout
 
 
-def until(what, holds, patience_s=PATIENCE_S):
-    """Seconds until `holds()`."""
+def until(what, condition, patience_s=PATIENCE_S):
+    """Seconds until `condition()` is true."""
     began = time.perf_counter()
-    while not holds():
+    while not condition():
         if time.perf_counter() - began > patience_s:
             sys.exit(f"given up after {patience_s} s: {what}")
         time.sleep(0.05)
@@ -58,12 +59,12 @@ def until(what, holds, patience_s=PATIENCE_S):
 
 
 def queued():
-    """The tasks that Slurm has and that have not ended."""
+    """The tasks of Slurm that have not ended."""
     return sum(1 for line in run("squeue", "-h", "-r", "-o", "%i").splitlines() if line.strip())
 
 
 def task_of_slurm(tasks):
-    """Seconds that a task costs Slurm itself."""
+    """Seconds per task of Slurm."""
     began = time.perf_counter()
     run("sbatch", f"--array=1-{tasks}", "--output=/dev/null", "--wrap=true")
     until("an array of `true` ends", lambda: queued() == 0)
@@ -91,7 +92,7 @@ class Place:
                                 stderr=log, stdin=subprocess.DEVNULL)
 
     def job(self):
-        """Seconds that a job costs, from `orchestrate run` to its end. Every job must have succeeded."""
+        """Seconds per job, from `orchestrate run` to its end. Every job must have succeeded."""
         began = time.perf_counter()
         code = self.start("run", "matrix.yaml").wait()
         seconds = time.perf_counter() - began
@@ -122,10 +123,10 @@ def measure(options):
     packed = Place(options, "packed", options.jobs, slurm).job()
     lines = [
         Line("a task of Slurm that does nothing", f"{own * 1e3:.1f} ms"),
-        Line("a job on this machine alone", f"{alone * 1e3:.1f} ms"),
+        Line("a job on this machine, without Slurm", f"{alone * 1e3:.1f} ms"),
         Line(f"a job in tasks of {options.pack}", f"{packed * 1e3:.1f} ms"),
-        at_most("what tasks add to a job, as a part of what Slurm itself takes for one", [(packed - alone) / own], 1, ""),
-        Line("a job in tasks, as a multiple of one alone", f"{packed / alone:.2f}"),
+        at_most("overhead per job in tasks, relative to a task of Slurm", [(packed - alone) / own], 1, ""),
+        Line("a job in tasks, as a multiple of one without Slurm", f"{packed / alone:.2f}"),
     ]
     for node in NODES:
         run("scontrol", "update", f"NodeName={node}", "State=DRAIN", "Reason=bench")
@@ -141,7 +142,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("orchestrate", type=os.path.abspath)
     parser.add_argument("worker", type=os.path.abspath)
-    parser.add_argument("state", type=lambda place: pathlib.Path(place).absolute(), help="where Slurm keeps its state")
+    parser.add_argument("state", type=lambda place: pathlib.Path(place).absolute(), help="Slurm's directory")
     parser.add_argument("--jobs", type=int, default=10_000)
     parser.add_argument("--pack", type=int, default=50)
     parser.add_argument("--tasks", type=int, default=200)
@@ -156,7 +157,7 @@ def main():
     finally:
         run(str(SLURM / "stop.sh"), str(options.state))
     print(render("Jobs on Slurm", lines))
-    sys.exit(any(line.held is False for line in lines))
+    sys.exit(any(line.is_met is False for line in lines))
 
 
 if __name__ == "__main__":

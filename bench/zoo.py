@@ -2,12 +2,12 @@
 
     python3 bench/zoo.py ORCHESTRATE ZOO_WORKER STATE [--batches 1 2 4] [--repeats 3]
 
-Prints the confusion matrix: a line for each expected class, a column for each class that was found. A class that is not
-the expected one is wrong; `unknown` is open, unless it is expected. Ends with 1 if a class is wrong, or if more than
-10 % are open.
+Prints the confusion matrix: a line for each expected class, a column for each reported class. A class that is not the
+expected one is wrong; `unknown` is open, unless it is expected. Exits with 1 if a class is wrong, or if more than 10 %
+are open.
 
-The machine's peaks are measured first. A machine that does other work at the same time has other roofs than those that
-were measured, which this counts as open or wrong.
+The peaks of the machine are measured first. On a machine that does other work at the same time, the measured roofs can
+be wrong, which makes classes open or wrong.
 """
 
 import argparse

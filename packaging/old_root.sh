@@ -39,7 +39,7 @@ MIRRORS
 
 root=${OLD_ROOT:-}
 [ -n "$root" ] || unpack
-# In an old Debian, /lib is a directory of its own; in a new one, it is a link to /usr/lib.
+# In an old Debian, /lib is a separate directory; in a new one, it is a link to /usr/lib.
 places=("$root/lib" "$root/lib64" "$root/usr/lib")
 files=$(find "${places[@]}" -name 'ld-linux*.so.*' -o -name 'libc-2.*.so' 2>/dev/null || true)
 case "$files" in *ld-linux*) ;; *)
@@ -48,9 +48,9 @@ case "$files" in *ld-linux*) ;; *)
 esac
 glibc=$(printf '%s\n' "$files" | sed -n 's/.*libc-\(2\..*\)\.so/\1/p' | sort -u)
 system=$(sed -n 's/^PRETTY_NAME="\(.*\)"/\1/p' "$root/etc/os-release" 2>/dev/null || true)
-where="${system:-$root}, glibc ${glibc:-of a version that no file name tells}"
+where="${system:-$root}, glibc ${glibc:-of unknown version}"
 
-# The program sees that root file system and nothing else. Without root, a namespace of one's own allows that.
+# The program sees that root file system and nothing else. Without root, a separate namespace allows that.
 placed=$root/orchestrate.$$
 install "$program" "$placed"
 enter=(chroot "$root")

@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-/// Records hold many small values, which this one gives and takes back sooner than that of the C library.
+/// Records have many small values, which this allocator allocates and frees faster than that of the C library.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 

@@ -1,9 +1,9 @@
-//! The processes of this system, as the kernel lists them in `/proc`: their numbers, families, names, times, locks.
+//! The processes of this system, as the kernel lists them in `/proc`: their ids, families, names, times and locks.
 //! The rooms `lock`, `store`, `host` and `run` call it; it uses `clean` only. It never signals a process and never
 //! judges one.
 //!
-//! What the kernel does not show, or does not show to this user, is absent. On a system without `/proc`, such as macOS,
-//! that is everything.
+//! Information that the kernel does not show to this user is absent. On a system without `/proc`, such as macOS,
+//! everything is absent.
 #![expect(clippy::disallowed_methods, reason = "the kernel shows processes as files")]
 
 use std::collections::BTreeSet;
@@ -24,25 +24,25 @@ pub struct ProcessTable {
     root: PathBuf,
 }
 
-/// What `/proc/<pid>/stat` says of a process.
+/// The content of `/proc/<pid>/stat`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProcessStat {
-    /// Its name in the kernel, at most 15 bytes of it.
+    /// Its name in the kernel, at most 15 bytes.
     pub name: String,
     /// `R` for running, `S` for sleeping, `Z` for a zombie, and others.
     pub state: char,
-    /// Its parent's number; 0 if the parent is not in our namespace.
+    /// Its parent's id; 0 if the parent is not in this PID namespace.
     pub parent: u32,
-    /// The number of its process group.
+    /// The id of its process group.
     pub group: u32,
     /// The processor time that it has used, in ticks: in user and in system mode.
     pub ticks: u64,
-    /// When it was started, in ticks since the system booted. With the boot, this tells it from every other process
-    /// that has had its number or will have it.
+    /// When it was started, in ticks since the system booted. With the boot, this distinguishes it from all processes
+    /// with the same id.
     pub start: Option<u64>,
 }
 
-/// Which file of the system it is, whatever its path.
+/// Identifies a file independently of its path: device and inode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FileNumber {
     device: u64,
@@ -50,7 +50,7 @@ pub struct FileNumber {
 }
 
 impl FileNumber {
-    /// That of the file or directory at `path`.
+    /// The identity of the file or directory at `path`. Follows links.
     pub fn of(path: &Path) -> Option<FileNumber> {
         let data = fs::metadata(path).ok()?;
         Some(FileNumber { device: data.dev(), number: data.ino() })
@@ -71,18 +71,18 @@ impl ProcessTable {
         ProcessTable { root: PathBuf::from("/proc") }
     }
 
-    /// The processes that are listed in `root`, which is `/proc` but in tests.
+    /// The processes that are listed in `root`, which is `/proc` except in tests.
     pub fn in_directory(root: PathBuf) -> ProcessTable {
         ProcessTable { root }
     }
 
-    /// Whether the kernel lists processes at all. It always lists the one that asks.
+    /// Whether the kernel lists processes at all. It always lists the calling process.
     pub fn is_shown(&self) -> bool {
         self.root.join("self").exists()
     }
 
-    /// The process `pid`, the children of its first thread, theirs, and so on: at most `most` processes. Only a process
-    /// that starts others from another thread has children that are not found.
+    /// The process `pid`, the children of its first thread, their children, and so on: at most `most` processes.
+    /// Children that were started by other threads are not found.
     pub fn family(&self, pid: u32, most: usize) -> Vec<u32> {
         let mut family = vec![pid];
         let mut asked = 0;
@@ -96,7 +96,7 @@ impl ProcessTable {
         family
     }
 
-    /// The numbers of all processes, in order.
+    /// The ids of all processes, sorted.
     pub fn pids(&self) -> Vec<u32> {
         let entries = fs::read_dir(&self.root).into_iter().flatten().flatten();
         let mut pids: Vec<u32> =
@@ -112,10 +112,10 @@ impl ProcessTable {
     }
 
     /// The process `pid`, its parent, that one's parent, and so on.
-    pub fn line_of(&self, pid: u32) -> BTreeSet<u32> {
+    pub fn ancestors(&self, pid: u32) -> BTreeSet<u32> {
         let mut line = BTreeSet::new();
         let mut next = Some(pid);
-        // A number that was reused while we climb can lead back.
+        // An id that is reused meanwhile can make a cycle.
         while let Some(pid) = next.filter(|pid| *pid > 0 && line.insert(*pid)) {
             next = self.stat(pid).map(|stat| stat.parent);
         }
@@ -138,7 +138,7 @@ impl ProcessTable {
         environment.split(|byte| *byte == 0).any(|entry| entry == variable)
     }
 
-    /// The path in the variable `name` with which the process `pid` was started, as that process wrote it.
+    /// The path in the environment variable `name` with which the process `pid` was started, unresolved.
     pub fn path_in(&self, pid: u32, name: &str) -> Option<PathBuf> {
         let environment = self.read(pid, "environ")?;
         let value = environment
@@ -147,8 +147,8 @@ impl ProcessTable {
         Some(PathBuf::from(OsString::from_vec(value.to_vec())))
     }
 
-    /// What the process `pid` finds at `path`, which is absolute. In a container, that is another file than we find.
-    pub fn find_as(&self, pid: u32, path: &Path) -> Option<FileNumber> {
+    /// The file at the absolute `path` from the point of view of the process `pid`, which may be in a container.
+    pub fn resolve_as(&self, pid: u32, path: &Path) -> Option<FileNumber> {
         let root = self.root.join(pid.to_string()).join("root");
         match fs::metadata(&root).is_ok() {
             true => FileNumber::of(&root.join(path.strip_prefix("/").ok()?)),
@@ -156,7 +156,7 @@ impl ProcessTable {
         }
     }
 
-    /// The file that the process `pid` has open as number `handle`.
+    /// The file that the process `pid` has open as file descriptor `handle`.
     pub fn open_file(&self, pid: u32, handle: u32) -> Option<FileNumber> {
         FileNumber::of(&self.root.join(pid.to_string()).join("fd").join(handle.to_string()))
     }
@@ -166,8 +166,8 @@ impl ProcessTable {
         FileNumber::of(&self.root.join(pid.to_string()).join("exe"))
     }
 
-    /// Whether the process `pid` keeps a lock on `file` by one of its handles. A process that only waits for the lock
-    /// has a handle without it.
+    /// Whether the process `pid` holds a lock on `file` through one of its handles. A process that only waits for the
+    /// lock has a handle without it.
     pub fn keeps_lock(&self, pid: u32, file: &Metadata) -> bool {
         let is_it = |data: Metadata| (data.dev(), data.ino()) == (file.dev(), file.ino());
         let directory = self.root.join(pid.to_string());
@@ -183,7 +183,7 @@ impl ProcessTable {
     }
 }
 
-/// A process may call itself anything, UTF-8 or not. Its name is cleaned before anybody sees it.
+/// The name of a process can be any bytes, UTF-8 or not. It is cleaned before it is printed.
 fn lossy(bytes: Vec<u8>) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
@@ -208,7 +208,7 @@ fn parse_stat(text: &str) -> Option<ProcessStat> {
     })
 }
 
-/// Made-up processes, for tests.
+/// Fake processes for tests.
 #[cfg(test)]
 pub(crate) mod testing {
     use std::os::unix::fs::symlink;
@@ -216,7 +216,7 @@ pub(crate) mod testing {
 
     use super::*;
 
-    /// A made-up `/proc`, empty at first.
+    /// A fake `/proc`, empty at first.
     pub(crate) struct FakeProc(tempfile::TempDir);
 
     impl FakeProc {
@@ -271,7 +271,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn processes_are_listed_by_number_and_nothing_else_is() {
+    fn processes_are_listed_by_id_and_other_entries_are_skipped() {
         let proc = FakeProc::new();
         proc.process(10, b"ten", 'S', 1, 10).process(9, b"nine", 'S', 1, 9);
         fs::create_dir(proc.root().join("self")).unwrap();
@@ -313,7 +313,7 @@ mod tests {
     }
 
     #[test]
-    fn a_variable_is_found_whole_or_not_at_all() {
+    fn a_variable_must_match_completely() {
         let proc = FakeProc::new();
         proc.file(7, "environ", b"HOME=/\0OUT=/a\0");
         let table = proc.table();
@@ -325,7 +325,7 @@ mod tests {
     }
 
     #[test]
-    fn who_keeps_a_lock_is_told_from_who_waits_for_it_or_locks_another_file() {
+    fn keeps_lock_is_false_for_waiting_processes_and_other_files() {
         let proc = FakeProc::new();
         let [ours, other] = ["ours", "other"].map(|name| proc.root().join(name));
         fs::write(&ours, "").unwrap();

@@ -1,5 +1,5 @@
-//! What a processor calls itself. `host` calls it for records, and the worker for what it measures, so that both use
-//! one name. It never reads a file, and never guesses a name.
+//! The name of a processor, from the text of `/proc/cpuinfo`: [`processor_name`]. `host` calls it for records, and the
+//! worker for its measurements, so that both use one name. It never reads a file, and never guesses a name.
 
 /// Arm's processors in servers and single-board computers, by the implementer and the part that the kernel prints; the
 /// names are those of `lscpu`.
@@ -26,8 +26,8 @@ const ARM_PARTS: [(&str, &str, &str); 20] = [
     ("0xc0", "0xac3", "Ampere-1"),
 ];
 
-/// The processor's name in the text of `/proc/cpuinfo`, with single spaces. Arm's kernels print numbers instead: they
-/// stand in the name if nobody knows better.
+/// The processor's name in the text of `/proc/cpuinfo`, with single spaces. On Arm, Linux prints numbers instead: they
+/// are part of the name if the processor is unknown.
 pub fn processor_name(cpu_info: &str) -> Option<String> {
     let first = |name: &str| first_field(cpu_info, name);
     if let Some(name) = first("model name").or_else(|| first("cpu model")).or_else(|| first("Model")) {

@@ -1,8 +1,9 @@
-//! Numbers that look random and are the same everywhere and for ever, for orders, data and pictures that a seed must
-//! bring back. Everybody may call it, for it knows nobody. It never takes a seed from the clock or the system.
+//! Reproducible pseudorandom numbers, [`SplitMix64`], equal on all platforms and in all versions: for orders, data and
+//! pictures that a seed determines. Any room may call it; it uses no other room. It never takes a seed from the clock
+//! or the system.
 
 /// SplitMix64 (Steele, Lea, Flood: "Fast splittable pseudorandom number generators", 2014): one 64-bit state, and every
-/// seed is good. Saved plans, data sets and the order of images hang on its numbers.
+/// seed is good. Saved plans, data sets and the order of images depend on its numbers.
 #[derive(Clone, Debug)]
 pub struct SplitMix64(u64);
 
@@ -12,7 +13,7 @@ impl SplitMix64 {
         SplitMix64(seed)
     }
 
-    /// The sequence of `parts`, begun at `seed`: any difference in them gives an unrelated one.
+    /// The sequence determined by `seed` and `parts`. Any difference in them results in an unrelated sequence.
     pub fn of(seed: u64, parts: &[u64]) -> Self {
         let mut random = SplitMix64(seed);
         for part in parts {
@@ -29,7 +30,7 @@ impl SplitMix64 {
         z ^ (z >> 31)
     }
 
-    /// The next number in `0.0..1.0`, with the 53 bits that a double holds.
+    /// The next number in `0.0..1.0`, with the 53 bits of a double.
     pub fn unit(&mut self) -> f64 {
         (self.draw() >> 11) as f64 / (1u64 << 53) as f64
     }

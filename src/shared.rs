@@ -1,15 +1,16 @@
-//! A value that many have in common, such as the host of ten thousand records.
+//! A value that many owners share, [`Shared`], such as the host of ten thousand records.
 //! Any room may call it.
-//! It never changes what its other copies hold.
+//! Changing one copy never changes the others.
 
 use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// A value that is held once, however often it is copied. Whoever changes a copy gets a value of its own first.
+/// A value that is stored once and shared by all of its copies (copy on write). A copy that is changed gets a separate
+/// value first.
 ///
-/// Two values that are equal become one by [`Recent::share`].
+/// [`Recent::share`] merges equal values.
 #[derive(Clone, Debug, Default)]
 pub struct Shared<T>(Arc<T>);
 
@@ -40,8 +41,8 @@ impl<T: Clone> DerefMut for Shared<T> {
     }
 }
 
-/// Copies of one value need no comparison, also if the value is not equal to itself, as one with a NaN is not. No file
-/// of ours can hold such a value.
+/// Copies of one value are equal without a comparison, even if the value is not equal to itself, such as one with a
+/// NaN. Files of `orchestrate` cannot contain such a value.
 impl<T: PartialEq> PartialEq for Shared<T> {
     fn eq(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.0, &other.0) || *self.0 == *other.0
@@ -60,13 +61,13 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for Shared<T> {
     }
 }
 
-/// The values that were met last, to share them with equal ones that follow.
+/// The most recent values, to share them with equal ones that follow.
 ///
-/// Jobs that have something in common are neighbours in a store, since their directories have similar names. So a few
-/// values are enough, and a search among them is short.
+/// Jobs with common values are neighbours in a store, since their directories have similar names. So a few values are
+/// enough, and searching them is fast.
 #[derive(Debug)]
 pub struct Recent<T> {
-    /// The one that was met last comes first.
+    /// The most recent value first.
     values: Vec<T>,
 }
 
@@ -80,10 +81,9 @@ impl<T> Default for Recent<T> {
 }
 
 impl<T: Clone + PartialEq> Recent<T> {
-    /// Replaces `value` by a copy of an equal one that was met before, if there is one. Copies of a `T` must share what
-    /// it holds.
+    /// Replaces `value` by a copy of an equal recent one, if there is one. Copies of a `T` must share their content.
     pub fn share(&mut self, value: &mut T) {
-        match self.values.iter().position(|met| met == value) {
+        match self.values.iter().position(|recent| recent == value) {
             Some(0) => {}
             Some(place) => self.values[..=place].rotate_right(1),
             None => {
@@ -100,7 +100,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_changed_copy_leaves_the_others_as_they_were() {
+    fn changing_a_copy_does_not_change_the_others() {
         let one = Shared::new(vec![1]);
         let mut other = one.clone();
         other.push(2);
@@ -110,22 +110,22 @@ mod tests {
     }
 
     #[test]
-    fn equal_values_become_one_and_others_stay_apart() {
+    fn equal_values_are_merged_and_others_are_not() {
         let mut recent = Recent::default();
-        let mut met = |value: i32| {
+        let mut shared = |value: i32| {
             let mut value = Shared::new(value);
             recent.share(&mut value);
             value
         };
-        let first = met(1);
-        let others: Vec<Shared<i32>> = (2..=REMEMBERED as i32).map(&mut met).collect();
-        assert!(Arc::ptr_eq(&first.0, &met(1).0));
+        let first = shared(1);
+        let others: Vec<Shared<i32>> = (2..=REMEMBERED as i32).map(&mut shared).collect();
+        assert!(Arc::ptr_eq(&first.0, &shared(1).0));
         for (other, value) in others.iter().zip(2..) {
-            assert!(Arc::ptr_eq(&other.0, &met(value).0) && **other == value, "{value}");
+            assert!(Arc::ptr_eq(&other.0, &shared(value).0) && **other == value, "{value}");
         }
-        // One more than are remembered: the one that was met longest ago, 1, is forgotten.
-        met(100);
-        let again = met(1);
+        // One more than are remembered: the least recent one, 1, is forgotten.
+        shared(100);
+        let again = shared(1);
         assert!(!Arc::ptr_eq(&first.0, &again.0) && first == again);
     }
 }

@@ -1,6 +1,5 @@
-//! Numbers in, statistics out.
-//! Any room may call it; it depends on none.
-//! It never knows what a number means, and never guesses a missing one.
+//! Statistics of numbers: means, medians, intervals, slopes, effects of blocks, power. Any room may call it; it depends
+//! on none. It does not depend on the meaning of numbers, and never guesses a missing one.
 //!
 //! Every function takes finite numbers. If there are not enough of them, it returns [`TooFew`], never a 0 and never an
 //! interval without width.
@@ -54,7 +53,7 @@ pub use variation::{deviation_interval, variation_bounds, variation_interval};
 pub const CONFIDENCE: f64 = 0.95;
 
 /// The least n for an interval of the mean. With n = 2, Student's factor is 12.7, so the interval extends nine standard
-/// deviations to each side and says nothing.
+/// deviations to each side and is useless.
 pub const MEAN_INTERVAL_NEEDS: usize = 3;
 
 /// The least n for a slope. Below it, the normal approximation of Kendall's statistic is poor.
@@ -64,9 +63,9 @@ pub const SLOPE_NEEDS: usize = 10;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("n too small ({n} of at least {needs})")]
 pub struct TooFew {
-    /// How many there are.
+    /// The number of values.
     pub n: usize,
-    /// How many are needed.
+    /// The number of values needed.
     pub needs: usize,
 }
 

@@ -1,10 +1,10 @@
-//! The signals that tell `orchestrate` to stop, and what they ask for. The rooms `lock` and `run` listen whenever they
-//! wait; it uses no other room. It never ends a process and never sends a signal.
+//! The signals that stop `orchestrate`, [`StopSignals`], and their effect, [`Stop`]. The rooms `lock` and `run` listen
+//! whenever they wait; it uses no other room. It never ends a process and never sends a signal.
 //!
-//! The first SIGINT, SIGTERM or SIGHUP asks to stop gently, and so does a request by `orchestrate stop`, which somebody
-//! else finds and sends here. A SIGINT after that asks to kill at once. `cli` makes sure at the start that signals are
-//! heard. But SIGHUP is left alone if it was ignored then, because that is what `nohup` does. SIGINT is handled even if
-//! it was ignored, as it is in the background jobs of scripts: nobody sends it to a run without wanting it to stop.
+//! The first SIGINT, SIGTERM or SIGHUP requests a gentle stop. A request by `orchestrate stop`, which the owner's lock
+//! receives and forwards, has the same effect. A later SIGINT kills the worker immediately. At its start, `cli` ensures
+//! that signals arrive. SIGHUP stays ignored if it was ignored then, as by `nohup`. SIGINT is handled even if it was
+//! ignored, as in background jobs of scripts, because sending it to a run can only mean to stop it.
 
 use std::io;
 
@@ -13,12 +13,12 @@ use nix::sys::signal::{self, SigHandler, SigSet};
 use tokio::signal::unix::{Signal, SignalKind, signal as listen};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
-/// What a signal asks for.
+/// The effect of a signal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stop {
-    /// Start no more jobs, and let the worker end on its own within its grace period.
+    /// Start no more jobs, and let the worker end within its grace period.
     Gently(&'static str),
-    /// Kill the worker at once.
+    /// Kill the worker immediately.
     Now(&'static str),
 }
 
@@ -29,7 +29,7 @@ pub struct StopSignals {
     terminate: Signal,
     /// `None` under `nohup`.
     hangup: Option<Signal>,
-    /// Requests by others; `None` before [`StopSignals::also_by_request`].
+    /// Requests by `orchestrate stop`; `None` before [`StopSignals::accept_requests`].
     requests: Option<UnboundedReceiver<()>>,
     stopping: Option<&'static str>,
 }
@@ -38,7 +38,7 @@ impl StopSignals {
     /// Starts listening.
     ///
     /// # Errors
-    /// The system refused a signal handler.
+    /// A signal handler cannot be installed.
     pub fn listen() -> io::Result<StopSignals> {
         let hangup = if is_ignored(libc::SIGHUP) { None } else { Some(listen(SignalKind::hangup())?) };
         Ok(StopSignals {
@@ -50,24 +50,24 @@ impl StopSignals {
         })
     }
 
-    /// Listens for requests too, to be sent to the returned end.
-    pub fn also_by_request(&mut self) -> UnboundedSender<()> {
+    /// Also listens for requests, which are sent to the returned sender.
+    pub fn accept_requests(&mut self) -> UnboundedSender<()> {
         let (sender, receiver) = unbounded_channel();
         self.requests = Some(receiver);
         sender
     }
 
-    /// The first signal that asked to stop, if any.
+    /// The first signal that requested a stop, if any.
     pub fn stopping(&self) -> Option<&'static str> {
         self.stopping
     }
 
-    /// The first signal that asked to stop, as a word for a sentence.
+    /// The name of the first signal that requested a stop, for messages.
     pub fn by(&self) -> &'static str {
         self.stopping.unwrap_or("a signal")
     }
 
-    /// Waits for the next signal that asks for something new. Cancel safe.
+    /// Waits for the next signal that has a new effect. Cancel safe.
     pub async fn next(&mut self) -> Stop {
         loop {
             let name = tokio::select! {
@@ -101,16 +101,16 @@ async fn next_request(requests: &mut Option<UnboundedReceiver<()>>) -> Option<()
     }
 }
 
-/// Hears signals again that the program that started us ignores or blocks. Call it before the first thread and child.
+/// Unblocks signals that the parent process ignores or blocks. Call it before starting the first thread and child.
 ///
-/// If SIGCHLD is ignored, the system forgets how children ended, so every program seems to be missing. If it is
-/// blocked, the end of a worker is noticed late.
+/// If SIGCHLD is ignored, the system discards the exit status of children, so every program seems to be missing. If it
+/// is blocked, the end of a worker is noticed late.
 ///
 /// # Panics
 /// The system does not know one of these signals. All of them are in POSIX.
-pub fn hear_signals() {
+pub fn restore_signals() {
     use signal::Signal::{SIGCHLD, SIGCONT, SIGHUP, SIGINT, SIGTERM, SIGTSTP};
-    // SAFETY: the default effect runs no code of ours.
+    // SAFETY: the default action runs no code of this program.
     let effect = unsafe { signal::signal(SIGCHLD, SigHandler::SigDfl) };
     effect.expect("a signal of POSIX");
     let heard = SigSet::from_iter([SIGCHLD, SIGCONT, SIGHUP, SIGINT, SIGTERM, SIGTSTP]);

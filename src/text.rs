@@ -1,6 +1,5 @@
-//! Formats numbers, names and errors for people: durations, sizes, rates, counts, the names that a misspelt word is
-//! close to, an error with its causes. Any room may call it. It uses no other room, never decides what is said, and
-//! never prints.
+//! Formats numbers, names and errors as text: durations, sizes, rates, counts, suggestions for misspelt names, errors
+//! with their causes. Any room may call it. It uses no other room, never writes messages, and never prints.
 
 mod digits;
 
@@ -28,15 +27,15 @@ pub fn duration_in_units(seconds: f64) -> String {
     }
 }
 
-/// A duration as exact as it is of interest.
+/// A duration, rounded to its useful precision.
 enum Rounded {
     /// Less than a minute.
     Short(f64),
-    /// Whole seconds, and from an hour on whole minutes: then nobody needs the seconds.
+    /// Whole seconds; from an hour on, whole minutes.
     Long(u64),
 }
 
-/// `None` if there is no such duration.
+/// `None` if `seconds` is not a valid duration.
 fn rounded(seconds: f64) -> Option<Rounded> {
     if !seconds.is_finite() || seconds < 0.0 {
         return None;
@@ -63,7 +62,7 @@ pub fn size_text(bytes: u64) -> String {
     format!("{value:.1} {}", UNITS[unit])
 }
 
-/// The same in one unit, so that the memories of hosts compare: `7.45 GiB`.
+/// The size in a fixed unit, so that the memories of hosts can be compared: `7.45 GiB`.
 pub fn gibibytes(bytes: u64) -> String {
     format!("{} GiB", significant(bytes as f64 / f64::from(1 << 30), 3))
 }
@@ -104,7 +103,7 @@ pub fn grouped(value: u64) -> String {
     text
 }
 
-/// `text` with `#` in the place of each number: what two messages share that differ in numbers alone.
+/// `text` with each number replaced by `#`, to recognise messages that differ only in numbers.
 pub fn without_numbers(text: &str) -> String {
     let mut words = String::with_capacity(text.len());
     let mut letters = text.chars().peekable();
@@ -148,9 +147,9 @@ pub fn count_text(number: usize, noun: &str) -> String {
     if number == 1 { format!("1 {noun}") } else { format!("{number} {noun}s") }
 }
 
-/// The names in `known` that `word` was probably meant to be: those with the fewest typing errors, at most three.
+/// The names in `known` that are most similar to `word`: those with the fewest typing errors, at most three.
 ///
-/// Case does not count, nor does the difference between `-` and `_`.
+/// Case and the difference between `-` and `_` are ignored.
 pub fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Vec<&'a str> {
     // Computing a distance takes time proportional to both lengths, and no intended name is this long.
     const LONGEST: usize = 200;
@@ -176,7 +175,7 @@ pub fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Vec<
     names
 }
 
-/// The typing errors after which a name of this length is still recognised.
+/// The most typing errors with which a name of this length is recognised.
 fn allowed_errors(length: usize) -> usize {
     match length {
         0..=1 => 0,
@@ -212,7 +211,7 @@ pub fn first_few(names: &[String]) -> String {
     }
 }
 
-/// The sources of `error`, from the nearest to the first cause.
+/// The sources of `error`, from the nearest one to the root cause.
 pub fn causes<'a>(error: &'a (dyn Error + 'static)) -> impl Iterator<Item = &'a (dyn Error + 'static)> {
     std::iter::successors(error.source(), |cause| (*cause).source())
 }

@@ -1,18 +1,18 @@
-//! Work in several threads. Any room may call it; it uses no other room, and never keeps a thread for later.
+//! Runs work in several threads. Any room may call it; it uses no other room, and never keeps a thread for later.
 //!
-//! What comes out depends on no thread: each part is computed from its number alone, and all parts stand in the order
-//! of their numbers.
+//! Results do not depend on the threads: each part is computed from its number, and results are in the order of these
+//! numbers.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::thread::{Builder, Scope, ScopedJoinHandle, scope};
 
-/// The most threads. How many processors there are is not asked. More threads help where many processors compute, or
-/// where files are far away, but the allocator keeps memory for each of them. With two processors, a large report took
-/// a twentieth longer with eight than with four.
+/// The most threads, independent of the number of processors. More threads help with many processors or remote files,
+/// but the allocator keeps memory for each of them. With two processors, a large report took a twentieth longer with
+/// eight threads than with four.
 const THREADS: usize = 4;
 
-/// `work` of each number below `count`, in order.
+/// The results of `work` for each number below `count`, in order.
 ///
 /// # Panics
 /// If `work` does.
@@ -35,7 +35,7 @@ pub fn each<T: Send>(count: usize, work: impl Fn(usize) -> T + Sync) -> Vec<T> {
     done.into_iter().map(|(_, result)| result).collect()
 }
 
-/// Both results, of which the first is computed in a thread of its own.
+/// Both results. The first one is computed in another thread.
 ///
 /// # Panics
 /// If one of them does.
@@ -53,7 +53,7 @@ pub fn both<A: Send, B>(aside: impl FnOnce() -> A + Send, here: impl FnOnce() ->
     (aside.expect("only one thread takes the work"), here)
 }
 
-/// A thread that does `work`; `None` where no thread can be had.
+/// Starts a thread that does `work`; `None` if it cannot be started.
 fn thread<'scope, T: Send + 'scope>(
     scope: &'scope Scope<'scope, '_>,
     work: impl FnOnce() -> T + Send + 'scope,
@@ -61,7 +61,7 @@ fn thread<'scope, T: Send + 'scope>(
     Builder::new().spawn_scoped(scope, work).ok()
 }
 
-/// What a thread made. It panics here if it panicked there.
+/// The result of a thread. Propagates its panic.
 fn joined<T>(thread: ScopedJoinHandle<'_, T>) -> T {
     thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }
@@ -71,7 +71,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn results_are_in_order_however_many_there_are() {
+    fn results_are_in_order() {
         for count in [0, 1, 2, 7, 100] {
             assert_eq!(
                 each(count, |number| number * number),

@@ -1,8 +1,8 @@
 //! The thresholds of marks and findings, with their units and evidence.
-//! `matrix` calls it to check thresholds that a user changes, `plan` to keep them, and `analysis` to judge by them.
-//! It never looks at a record, and never knows which mark a threshold raises.
+//! `matrix` calls it to check thresholds that a user changes, `plan` to save them, and `analysis` to apply them.
+//! It never reads a record, and does not know which mark a threshold raises.
 //!
-//! To add a threshold, add a variant to [`Threshold`]: the compiler then asks for its facts and for a test of its rule.
+//! To add a threshold, add a variant to [`Threshold`]: the compiler then requires its facts and a test of its rule.
 
 mod values;
 
@@ -14,10 +14,10 @@ use crate::text::decimals;
 
 pub use values::{Thresholds, UnknownThreshold};
 
-/// What a number is compared with. A matrix changes it under its name: `thresholds: { high_variation: 0.1 }`.
+/// A threshold with which a number is compared. A matrix can change it: `thresholds: { high_variation: 0.1 }`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, EnumCount, EnumIter, IntoStaticStr)]
 #[strum(serialize_all = "snake_case")]
-#[expect(missing_docs, reason = "`Threshold::facts` says what each is, and the manual prints that")]
+#[expect(missing_docs, reason = "`Threshold::facts` describes each, and the manual prints that")]
 pub enum Threshold {
     ForeignCores,
     ForeignShare,
@@ -71,16 +71,16 @@ pub struct Facts {
 /// Which numbers pass a threshold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Passed {
-    /// Those above it.
+    /// Numbers above it.
     Above,
-    /// Those above it and those equal to it.
+    /// Numbers above it and equal to it.
     From,
 }
 
 /// The unit of a threshold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unit {
-    /// A share: 0.05 reads as 5 %.
+    /// A share: 0.05 is printed as 5 %.
     Share,
     /// A factor.
     Times,
@@ -102,7 +102,7 @@ impl Unit {
         format!("{}{}", decimals(self.scale() * value, 4), self.suffix())
     }
 
-    /// What a value is multiplied by before it is printed.
+    /// The factor by which a value is multiplied before it is printed.
     pub fn scale(self) -> f64 {
         if self == Unit::Share { 100.0 } else { 1.0 }
     }
@@ -162,10 +162,10 @@ impl Threshold {
                 0.2,
                 Processors,
                 Above,
-                "the processors that others kept busy, unless the machine was calibrated, or that the hypervisor gave to \
-                 others",
-                "A choice: an idle system's own work was at most 0.04 where it was measured, so a steady quarter of a \
-                 processor is far from it.",
+                "the processors that other processes kept busy, unless the machine was calibrated, or that the \
+                 hypervisor gave to other guests",
+                "A choice: the work of an idle system was at most 0.04 where it was measured, far below a steady \
+                 quarter of a processor.",
             ),
             Threshold::ForeignShare => (
                 0.05,
@@ -178,8 +178,8 @@ impl Threshold {
                 0.1,
                 Processors,
                 Above,
-                "the processors that others kept busy, above the median of the other runs of the row, or above those \
-                 of the calibrated machine when it was idle",
+                "the processors that other processes kept busy, above the median of the other runs of the row, or \
+                 above those of the calibrated machine when it was idle",
                 "Undisturbed runs on one virtual machine had at most 0.04 in all; a tenth of a processor costs a run \
                  on all of them about a tenth of its throughput.",
             ),
@@ -188,21 +188,21 @@ impl Threshold {
                 Seconds,
                 Above,
                 "the seconds that two jobs ran on one host at the same time",
-                "Clocks are not exact, and a process ends a moment before anybody notices.",
+                "Clocks are not exact, and the end of a process is noticed a moment later.",
             ),
             Threshold::Switches => (
                 3.0,
                 Times,
                 Above,
                 "the involuntary context switches per second, against the median of the other runs of the row",
-                "Undisturbed runs on one laptop had about 75,000, two matrices at once about 490,000, 6.5 times as \
-                 many.",
+                "Undisturbed runs on one laptop had about 75,000, two simultaneous matrices about 490,000, 6.5 times \
+                 as many.",
             ),
             Threshold::SwitchesFloor => (
                 100.0,
                 PerSecond,
                 Above,
-                "the involuntary context switches per usable processor, whatever the other runs had",
+                "the involuntary context switches per usable processor, independent of the other runs",
                 "A second busy thread takes the processor from the first some hundreds of times per second.",
             ),
             Threshold::SystemShare => (
@@ -210,22 +210,22 @@ impl Threshold {
                 Share,
                 Above,
                 "the share of processor time spent in the system, above the median of the other runs of the row",
-                "Undisturbed runs on one laptop spent 18 to 20 %, two at once 45 to 65 %; this lies halfway.",
+                "Undisturbed runs on one laptop spent 18 to 20 %, two simultaneous ones 45 to 65 %; this is halfway.",
             ),
             Threshold::ThrottledShare => (
                 0.05,
                 Share,
                 Above,
-                "the share of the time for which heat slowed a processor down, or of the samples in which the driver \
-                 held the clocks down for one reason",
-                "A choice: at half the clock, so much of the time costs a fortieth of the throughput.",
+                "the share of the time for which a processor was throttled by heat, or of the samples in which the \
+                 driver reduced the clocks for one reason",
+                "A choice: at half the clock, this share of the time costs a fortieth of the throughput.",
             ),
             Threshold::ThrottleEvents => (
                 1.0,
                 PerMinute,
                 Above,
-                "the times that a processor slowed itself down for heat, per usable processor, where nobody counts how \
-                 long; one is tolerated",
+                "the number of times that heat throttled a processor, per usable processor, where the duration is not \
+                 counted; one is tolerated",
                 "A choice: a laptop's processor does so now and then as it leaves its highest clocks.",
             ),
             Threshold::SpillCliff => (
@@ -240,14 +240,14 @@ impl Threshold {
                 Processors,
                 From,
                 "the processors that the run kept busy",
-                "A driver that pages memory keeps one processor busy; it was 1.03 where a spill was seen.",
+                "A driver that pages memory keeps one processor busy; it was 1.03 where a spill was observed.",
             ),
             Threshold::SpillSystemShare => (
                 0.4,
                 Share,
                 From,
                 "the share of its processor time that the run spent in the system",
-                "It was 63 % where a spill was seen.",
+                "It was 63 % where a spill was observed.",
             ),
             Threshold::QuotaHeld => (
                 0.05,
@@ -268,7 +268,7 @@ impl Threshold {
                 Mebibytes,
                 Above,
                 "the memory that the host wrote to swap and read from it, together",
-                "A choice: a few pages go out whenever memory is taken; this is four thousand of them.",
+                "A choice: a few pages are swapped out whenever memory is allocated; this is four thousand of them.",
             ),
             Threshold::Trend => (
                 0.1,
@@ -283,27 +283,28 @@ impl Threshold {
                 Times,
                 Above,
                 "the median of every k-th iteration, against that of the others, in either direction",
-                "A choice: chance rarely makes a period, so the factor only keeps out what nobody would act on.",
+                "A choice: chance rarely makes a period, so the factor only excludes periods that are too small to \
+                 matter.",
             ),
             Threshold::Bimodal => (
                 1.2,
                 Times,
                 Above,
                 "the median of the slower iterations, against that of the faster ones",
-                "A choice: the same factor as `periodic`, for kinds of iterations in no regular turn.",
+                "A choice: the same factor as `periodic`, for kinds of iterations in irregular order.",
             ),
             Threshold::SlowFirst => (
                 2.0,
                 Times,
                 Above,
                 "the first measured iteration, against the median of the others",
-                "On one virtual machine, one iteration in ten took half as long again; this is beyond it.",
+                "On one virtual machine, one iteration in ten took 50 % longer; this is beyond it.",
             ),
             Threshold::Stalls => (
                 0.05,
                 Share,
                 Above,
-                "what single long iterations took beyond the median, against the time of the window",
+                "the time that single long iterations took beyond the median, against the time of the window",
                 "A choice: in simulations of 50 iterations with 10 % of scatter no window passes it; of those in which 10 % \
                  of the iterations take 3 × as long, 97 % do.",
             ),
@@ -311,8 +312,8 @@ impl Threshold {
                 0.05,
                 Share,
                 Above,
-                "what the slower part of a window took beyond the median of the faster one, against the time of the \
-                 window",
+                "the time that the slower part of a window took beyond the median of the faster one, against the time \
+                 of the window",
                 "A choice: in simulations of 50 iterations with 5 % of scatter, 0.1 % of level windows are marked, and 97 % \
                  of those whose second half takes 15 % longer.",
             ),
@@ -358,14 +359,14 @@ impl Threshold {
                 0.05,
                 Share,
                 Above,
-                "how much slower training on files is than on synthetic data, and how far its interval reaches",
+                "how much slower training on files is than on synthetic data, and the ends of its interval",
                 "A choice: the same as `high_variation`.",
             ),
             Threshold::BlockShift => (
                 0.01,
                 Share,
                 Above,
-                "how far the runs of a block lie from those of the other blocks of their machine, in either direction",
+                "the distance of the runs of a block from those of the other blocks of their machine, in either direction",
                 "A choice: of simulated machines with 12 rows in 5 blocks and a CV of 1 %, fewer than 1 % have a block \
                  that passes it by chance.",
             ),
@@ -395,8 +396,8 @@ impl Threshold {
                 0.02,
                 Share,
                 Above,
-                "how much slower or faster than the others of their rows the runs are that marks leave out",
-                "A choice: less would hardly change what a table says.",
+                "how much slower or faster the runs that marks leave out are than the others of their rows",
+                "A choice: less would hardly change a table.",
             ),
         };
         Facts { value, unit, passed, compared, evidence }

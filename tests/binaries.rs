@@ -1,5 +1,5 @@
-//! What the built programs need of the system that starts them: libraries, the directories in which these lie, and the
-//! version of the C library. No linker keeps that as it was: a new dependency can change it unseen.
+//! Requirements of the built programs: shared libraries, their directories, and the version of the C library. A new
+//! dependency could change them unnoticed.
 
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 use std::ffi::CString;
@@ -13,7 +13,7 @@ use object::{Endianness, elf, macho};
 /// The variable with the programs that `just dist-orchestrator` has built, separated as in `PATH`.
 const DISTRIBUTED: &str = "DISTRIBUTED_ORCHESTRATE";
 
-/// The version of the GNU C library that these may need: that of RHEL 7.
+/// The newest version of the GNU C library that these may need: that of RHEL 7.
 const PROMISED_GLIBC: (u32, u32) = (2, 17);
 
 /// The libraries of the GNU C library, under the names of both processors. Those in the second line are part of the
@@ -29,15 +29,15 @@ const C_LIBRARY: [&str; 8] = [
     "libutil.so.1",
 ];
 
-/// How Rust unwinds a panic. It comes with every GCC, also where nobody compiles.
+/// The library with which Rust unwinds a panic. It belongs to GCC, but systems without a compiler have it too.
 const UNWINDER: &str = "libgcc_s.so.1";
 
-/// What a program asks of the system that starts it.
+/// The requirements of a program.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Needs {
-    /// Libraries, by the names that the loader looks for.
+    /// Shared libraries, by the names that the loader searches.
     libraries: Vec<String>,
-    /// The directories that it looks into first.
+    /// The directories that the loader searches first.
     directories: Vec<String>,
     /// The newest version of the GNU C library that any of its symbols needs: 2.34 is (2, 34).
     glibc: Option<(u32, u32)>,
@@ -47,7 +47,7 @@ impl Needs {
     fn of(program: &Path) -> Needs {
         let bytes = fs::read(program).unwrap_or_else(|error| panic!("{}: {error}", program.display()));
         let needs = of_elf(&bytes).or_else(|| of_macho(&bytes));
-        needs.unwrap_or_else(|| panic!("{} is no program for 64 bits", program.display()))
+        needs.unwrap_or_else(|| panic!("{} is not a 64-bit program", program.display()))
     }
 
     /// The libraries that are not among those in `allowed`.
@@ -125,7 +125,7 @@ fn versions_are_compared_as_numbers() {
     }
 }
 
-/// A program for macOS of one command, which is an rpath.
+/// A program for macOS with one load command, which is an rpath.
 fn macho_with(rpath: &str) -> Vec<u8> {
     const RPATH: u32 = 0x8000_001C;
     let length = u32::try_from(12 + rpath.len() + 1).unwrap().next_multiple_of(8);
@@ -139,16 +139,16 @@ fn macho_with(rpath: &str) -> Vec<u8> {
 }
 
 #[test]
-fn programs_of_macos_are_read_too() {
+fn programs_of_macos_are_read() {
     let bytes = macho_with("@executable_path/../lib");
     assert_eq!(of_elf(&bytes), None);
     assert_eq!(of_macho(&bytes).unwrap().directories, ["@executable_path/../lib"]);
 }
 
-/// `orchestrate` runs where there is no libtorch, no CUDA and no C++.
+/// `orchestrate` runs without libtorch, CUDA and C++.
 #[test]
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
-fn orchestrate_needs_the_c_library_and_nothing_else() {
+fn orchestrate_only_needs_the_c_library() {
     let needs = Needs::of(Path::new(env!("CARGO_BIN_EXE_orchestrate")));
     assert!(needs.libraries.iter().any(|name| name == "libc.so.6"), "the reader has found only {needs:?}");
     assert_eq!(needs.beyond(&[UNWINDER]), [""; 0]);
@@ -156,11 +156,11 @@ fn orchestrate_needs_the_c_library_and_nothing_else() {
     assert!(needs.glibc.is_some() && needs.glibc <= own_glibc(), "{needs:?}, and here is {:?}", own_glibc());
 }
 
-/// What `just dist` links for an old C library must be there. Here the program is linked for this machine's, in which
-/// older functions can have newer versions. So the C library itself is asked whether it has each under an old version.
+/// `just dist` links for an old C library. Here the program is linked for that of this machine, where old functions can
+/// have newer versions. So the C library is asked whether it also has each function under an old version.
 #[test]
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
-fn orchestrate_needs_no_function_that_old_c_libraries_lack() {
+fn orchestrate_only_needs_functions_of_old_c_libraries() {
     let bytes = fs::read(env!("CARGO_BIN_EXE_orchestrate")).unwrap();
     let functions = functions_of_glibc(&bytes).expect("a program for this system");
     assert!(functions.iter().any(|(name, _)| name == "__libc_start_main"), "found only {functions:?}");
@@ -174,11 +174,11 @@ fn orchestrate_needs_no_function_that_old_c_libraries_lack() {
     );
     assert!(
         is_in_old_glibc("pthread_create") && !is_in_old_glibc("renameat2"),
-        "the C library does not tell"
+        "the C library gives wrong answers"
     );
 }
 
-/// The functions of the GNU C library without which this program does not start, each with its version.
+/// The functions of the GNU C library that this program needs, each with its version.
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 fn functions_of_glibc(bytes: &[u8]) -> Option<Vec<(String, (u32, u32))>> {
     let header = elf::FileHeader64::<Endianness>::parse(bytes).ok()?;
@@ -188,7 +188,7 @@ fn functions_of_glibc(bytes: &[u8]) -> Option<Vec<(String, (u32, u32))>> {
     let versions = sections.versions(endian, bytes).ok()??;
     let mut found = Vec::new();
     for (index, symbol) in symbols.enumerate() {
-        // Weak ones are looked for and not needed.
+        // Weak symbols are optional.
         let is_needed = symbol.is_undefined(endian) && symbol.st_bind() == elf::STB_GLOBAL;
         let version = versions.version(versions.version_index(endian, index).into()).ok()?;
         let Some(version) = version.filter(|_| is_needed).and_then(|it| glibc(&text(it.name())?)) else {
@@ -200,7 +200,7 @@ fn functions_of_glibc(bytes: &[u8]) -> Option<Vec<(String, (u32, u32))>> {
 }
 
 /// Whether older C libraries had the function `name` in a part that is linked into every program, or under another name
-/// that their own headers give it.
+/// in their headers.
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 fn was_in_every_program(name: &str) -> bool {
     const STATUS: [&str; 4] = ["stat", "fstat", "lstat", "fstatat"];
@@ -217,7 +217,7 @@ fn is_in_old_glibc(name: &str) -> bool {
     let patches = (0..10).flat_map(|minor| (1..10).map(move |patch| format!("GLIBC_2.{minor}.{patch}")));
     plain.chain(patches).any(|version| {
         let version = CString::new(version).unwrap();
-        // SAFETY: both are terminated strings; what is found is not called.
+        // SAFETY: both are terminated strings; the function is not called.
         !unsafe { nix::libc::dlvsym(nix::libc::RTLD_DEFAULT, name.as_ptr(), version.as_ptr()) }.is_null()
     })
 }
@@ -243,13 +243,11 @@ fn the_worker_looks_for_libtorch_beside_itself_too() {
     }
 }
 
-/// `just dist-orchestrator` names the programs that it has built. Without them there is nothing to check.
+/// `just dist-orchestrator` sets the variable. Without it, the test is skipped.
 #[test]
-fn a_program_for_other_machines_keeps_its_promise() {
+fn a_distributed_program_needs_only_an_old_c_library() {
     let Some(programs) = std::env::var_os(DISTRIBUTED) else {
-        eprintln!(
-            "skipped: `just dist-orchestrator` has not been called, so ${DISTRIBUTED} names no program"
-        );
+        eprintln!("skipped: ${DISTRIBUTED} is not set, run `just dist-orchestrator`");
         return;
     };
     let programs: Vec<PathBuf> = std::env::split_paths(&programs).collect();
@@ -264,7 +262,7 @@ fn a_program_for_other_machines_keeps_its_promise() {
     }
 }
 
-/// Where the worker looks for libtorch first, as `build.rs` says.
+/// The directory where the worker searches libtorch first, as in `build.rs`.
 #[cfg(feature = "torch")]
 fn libtorch_libraries() -> String {
     let named = std::env::var_os("LIBTORCH_LIB").or_else(|| std::env::var_os("LIBTORCH"));

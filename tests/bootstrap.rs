@@ -1,7 +1,7 @@
-//! `bootstrap.sh` on machines that are made of stubs: a copy of it runs with a `PATH` of its own.
+//! `bootstrap.sh` on fake machines: a copy of it runs with a `PATH` of stub programs.
 //!
-//! The stubs write down how they were called. What looks at fixed places, such as `/proc/driver/nvidia`, looks below the
-//! machine's own directory instead, so that the machine of the test does not matter.
+//! The stubs record their calls. Fixed paths in the script, such as `/proc/driver/nvidia`, are replaced by paths below
+//! the directory of the fake machine, so that the real machine does not matter.
 #![cfg(unix)]
 
 use std::fs::{self, File};
@@ -19,7 +19,7 @@ const SYSTEM: &[&str] = &[
     "sh", "sort", "tr",
 ];
 
-/// Makes an environment with a pip that writes its arguments down, then installs an empty libtorch and a `just`.
+/// Makes an environment with a pip that records its arguments, and installs an empty libtorch and a `just`.
 const PYTHON: &str = r#"
 case "$*" in
   *version_info*) exit $OLD_PYTHON ;;
@@ -31,7 +31,7 @@ case "$*" in
 esac
 "#;
 
-/// Builds an `orchestrate` that knows its version, and writes its arguments down.
+/// Builds an `orchestrate` that prints its version, and records its arguments.
 const CARGO: &str = r#"
 if [ "$1" = --version ]; then echo "cargo 1.95.0 (f2d3ce0bd 2026-03-21)"; exit; fi
 echo "cargo: $*" >> calls
@@ -39,7 +39,7 @@ mkdir -p target/release; printf '#!/bin/sh\necho orchestrate 0.1.0\n' > target/r
 chmod +x target/release/orchestrate
 "#;
 
-/// What `sh.rustup.rs` says on such a machine: an installer that puts this cargo where cargo goes.
+/// The script at `sh.rustup.rs` for such a machine: it installs this stub of cargo.
 fn installer() -> String {
     format!(
         "mkdir -p home/.cargo/bin; echo \"rustup: $*\" >> calls\ncat > home/.cargo/bin/cargo <<'END'\n#!/bin/sh{CARGO}END\n\
@@ -54,7 +54,7 @@ struct Machine {
 }
 
 impl Machine {
-    /// One that lacks nothing: x86-64, without a GPU, and without apt.
+    /// A machine with all required programs: x86-64, without a GPU, and without apt.
     fn new() -> Self {
         let directory = tempfile::Builder::new().prefix("a path with spaces ").tempdir().unwrap();
         let machine = Machine { directory, old_python: false };
@@ -91,13 +91,13 @@ impl Machine {
         self
     }
 
-    /// Takes the program `name` away.
+    /// Removes the program `name`.
     fn without(self, name: &str) -> Self {
         fs::remove_file(self.path("bin").join(name)).unwrap();
         self
     }
 
-    /// Adds what fetches Rust's installer.
+    /// Adds a `curl` that fetches Rust's installer.
     fn with_internet(self) -> Self {
         let script = format!("echo \"curl: $*\" >> calls\ncat <<'INSTALLER'\n{}\nINSTALLER", installer());
         self.with("curl", &script)
@@ -122,14 +122,14 @@ impl Machine {
         Ended { code: output.status.code(), stdout: text(output.stdout), stderr: text(output.stderr) }
     }
 
-    /// Runs it on a terminal on which somebody types `answer`. Its standard error is what the terminal shows.
+    /// Runs it on a terminal where a user types `answer`. Standard error in the result is the text on the terminal.
     fn run_on_terminal(&self, arguments: &[&str], answer: &str) -> Ended {
         let pair = nix::pty::openpty(None, None).unwrap();
         let mut terminal = File::from(pair.master);
         let (input, shown) = (Stdio::from(pair.slave.try_clone().unwrap()), Stdio::from(pair.slave));
         let mut command = self.bootstrap(arguments);
         let mut child = command.stdin(input).stdout(Stdio::null()).stderr(shown).spawn().unwrap();
-        // The terminal ends when nobody has it any more, and the command has it until it is dropped.
+        // The terminal ends when no process has it open, and the command has it open until it is dropped.
         drop(command);
         terminal.write_all(answer.as_bytes()).unwrap();
         let mut bytes = Vec::new();
@@ -138,7 +138,7 @@ impl Machine {
         Ended { code, stdout: String::new(), stderr: String::from_utf8_lossy(&bytes).into_owned() }
     }
 
-    /// What the stubs wrote down.
+    /// The calls of the stubs.
     fn calls(&self) -> String {
         fs::read_to_string(self.path("calls")).unwrap_or_default()
     }
@@ -147,7 +147,7 @@ impl Machine {
 const BUILD: &str = "cargo: build --release --locked --bin orchestrate\n";
 
 #[test]
-fn orchestrate_alone_needs_a_c_compiler_and_cargo_and_nothing_else() {
+fn orchestrate_only_needs_a_c_compiler_and_cargo() {
     let machine = Machine::new().without("python3").without("c++").without("time");
     let ended = machine
         .run(&["build-orchestrator"])
@@ -162,7 +162,7 @@ fn orchestrate_alone_needs_a_c_compiler_and_cargo_and_nothing_else() {
 }
 
 #[test]
-fn without_a_terminal_a_missing_cargo_is_said_with_the_command_to_type() {
+fn without_a_terminal_a_missing_cargo_prints_the_command() {
     let machine = Machine::new().without("cargo").with_internet();
     let ended = machine.run(&["build-orchestrator"]).code(1).says("error: cargo was not found");
     ended
@@ -172,11 +172,11 @@ fn without_a_terminal_a_missing_cargo_is_said_with_the_command_to_type() {
     fs::write(machine.path("answers"), "y\n").unwrap();
     let mut answered = machine.bootstrap(&["build-orchestrator"]);
     Machine::ended(answered.stdin(File::open(machine.path("answers")).unwrap())).code(1);
-    assert_eq!(machine.calls(), "", "what a pipe says answers no question");
+    assert_eq!(machine.calls(), "", "a pipe does not answer the question");
 }
 
 #[test]
-fn who_says_yes_gets_rust_from_its_installer() {
+fn yes_installs_rust() {
     let installs = "curl: --proto =https --tlsv1.2 -sSf https://sh.rustup.rs\n\
                     rustup: -y --profile minimal --component clippy --component rustfmt\n";
     let machine = Machine::new().without("cargo").with_internet();
@@ -199,7 +199,7 @@ fn who_says_yes_gets_rust_from_its_installer() {
 }
 
 #[test]
-fn who_says_no_gets_the_command_to_type() {
+fn no_prints_the_command_to_install_rust() {
     for answer in ["n\n", "what?\n", "\u{4}"] {
         let machine = Machine::new().without("cargo").with_internet();
         let ended = machine.run_on_terminal(&["build-orchestrator"], answer).code(1);
@@ -220,7 +220,7 @@ fn an_installer_that_fails_or_cannot_be_fetched_ends_it() {
 }
 
 #[test]
-fn an_old_cargo_is_replaced_or_said() {
+fn an_old_cargo_is_replaced_or_reported() {
     let old = "echo 'cargo 1.63.0'";
     let machine = Machine::new().with("cargo", old).with_internet();
     machine.run(&["build-orchestrator"]).code(1).says("cargo is 1.63.0, but orchestrate needs 1.89 or later");
@@ -241,7 +241,7 @@ fn fetched(machine: &Machine) -> String {
 }
 
 #[test]
-fn arm_gets_the_same_libraries_as_x86() {
+fn arm_and_x86_get_the_same_libraries() {
     let machine = Machine::new();
     machine.run(&["build"]).code(0);
     let wanted = "--no-deps torch==2.11.0 nvidia-cuda-runtime==13.0.96 nvidia-cuda-cupti==13.0.85";
@@ -253,7 +253,7 @@ fn arm_gets_the_same_libraries_as_x86() {
 }
 
 #[test]
-fn an_old_python_fetches_what_is_made_for_a_newer_one() {
+fn an_old_python_fetches_wheels_for_a_newer_one() {
     let machine = Machine { old_python: true, ..Machine::new() };
     machine.run(&["build"]).code(0);
     let foreign = "--python-version 3.12 --ignore-requires-python --only-binary=:all: --upgrade --target \
@@ -282,7 +282,7 @@ fn the_driver_decides_which_libtorch_is_fetched() {
     let updated = old.with("nvidia-smi", &smi("581.0"));
     updated.run(&["build"]).code(0);
     assert!(updated.calls().ends_with("torch==2.11.0\njust: build\n"), "{}", updated.calls());
-    // Without nvidia-smi, as in many containers, the kernel tells.
+    // Without nvidia-smi, as in many containers, the version is read from /proc.
     let kernel = Machine::new();
     fs::create_dir_all(kernel.path("nvidia/gpus/0000:01:00.0")).unwrap();
     let version = "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  575.57.08  Release Build  (a@b)  Sat May 24\n";
@@ -291,7 +291,7 @@ fn the_driver_decides_which_libtorch_is_fetched() {
 }
 
 #[test]
-fn an_environment_whose_pip_was_interrupted_gets_one() {
+fn an_environment_without_pip_gets_it() {
     let machine = Machine::new();
     machine.run(&["build"]).code(0);
     let made = machine.calls();
@@ -304,7 +304,7 @@ fn an_environment_whose_pip_was_interrupted_gets_one() {
 }
 
 #[test]
-fn it_needs_neither_a_home_nor_to_be_called_by_bash() {
+fn it_works_without_a_home_and_without_bash() {
     let machine = Machine::new();
     let mut homeless = machine.bootstrap(&["build-orchestrator"]);
     Machine::ended(homeless.env_remove("HOME").stdin(Stdio::null())).code(0);
@@ -315,7 +315,7 @@ fn it_needs_neither_a_home_nor_to_be_called_by_bash() {
 }
 
 #[test]
-fn a_libtorch_of_ones_own_is_not_fetched_again() {
+fn a_custom_libtorch_is_not_fetched() {
     let machine = Machine::new();
     Machine::ended(machine.bootstrap(&["build"]).env("LIBTORCH", "/opt/libtorch").stdin(Stdio::null()))
         .code(0);
@@ -323,9 +323,9 @@ fn a_libtorch_of_ones_own_is_not_fetched_again() {
     assert!(machine.calls().ends_with("just: build\n"), "{}", machine.calls());
 }
 
-/// Before version 4.4, as on macOS, an empty array is an unset variable, and `set -u` ends the script.
+/// In bash before 4.4, as on macOS, an empty array is an unset variable, and `set -u` ends the script.
 #[test]
-fn an_array_is_expanded_as_any_bash_allows() {
+fn arrays_are_expanded_portably() {
     let script = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/bootstrap.sh")).unwrap();
     for (number, line) in script.lines().enumerate() {
         for (at, _) in line.match_indices("[@]}") {

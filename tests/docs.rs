@@ -3,10 +3,11 @@
 
 mod mentions;
 
+use std::collections::BTreeMap;
 use std::fs;
 
 use orchestrate::analysis::facts::circumstances_table;
-use orchestrate::analysis::marks::{each_mark, effects_table, evidence_table, marks_table, thresholds_table};
+use orchestrate::analysis::marks::{effects_table, evidence_table, marks_table, thresholds_table};
 use orchestrate::analysis::table::{
     About, CSV_FILES, CsvFile, Section, Source, comparison_sections, history_sections,
 };
@@ -39,9 +40,9 @@ struct Table {
 /// Every generated table, one per line.
 const TABLES: &[Table] = &[
     Table { page: "docs/marks.md", name: "marks", text: |_, _| marks_table() },
-    Table { page: "docs/marks.md", name: "effects", text: |_, _| effects_table() },
-    Table { page: "docs/marks.md", name: "thresholds", text: |_, _| thresholds_table() },
-    Table { page: "docs/marks.md", name: "evidence", text: |_, _| evidence_table() },
+    Table { page: "docs/reference/marks.md", name: "effects", text: |_, _| effects_table() },
+    Table { page: "docs/reference/marks.md", name: "thresholds", text: |_, _| thresholds_table() },
+    Table { page: "docs/reference/marks.md", name: "evidence", text: |_, _| evidence_table() },
     Table { page: "docs/reference/exit-codes.md", name: "exit-codes", text: |_, _| Exit::markdown() },
     Table { page: "docs/troubleshooting.md", name: "outcomes", text: |_, _| Outcome::markdown() },
     Table { page: "docs/protocol.md", name: "worker-exit-codes", text: |_, _| WorkerExit::markdown() },
@@ -54,7 +55,6 @@ const TABLES: &[Table] = &[
     Table { page: "docs/auditing.md", name: "rules", text: |_, _| rules_table() },
     Table { page: "docs/auditing.md", name: "fields", text: |_, _| fields_table() },
     Table { page: "docs/comparing.md", name: "comparison", text: |_, _| comparison() },
-    Table { page: "docs/reference/marks.md", name: "each-mark", text: |_, _| each_mark() },
     Table { page: "docs/comparing.md", name: "history", text: |_, _| history() },
     Table { page: "docs/reference/columns.md", name: "sources", text: |_, _| sources() },
     Table { page: "docs/reference/columns.md", name: "files", text: |_, _| columns() },
@@ -130,7 +130,7 @@ fn differing(found: &str, expected: &str) -> String {
 }
 
 #[test]
-fn a_wrong_table_is_told_by_its_lines() {
+fn a_wrong_table_is_reported_by_its_lines() {
     assert_eq!(differing("a\nb\n", "a\nc\n"), "- b\n+ c\n");
     assert!(differing("a\nb\n", "b\na\n").contains("another order"));
 }
@@ -141,7 +141,7 @@ fn every_block_of_the_manual_is_in_the_registry() {
         for rest in page.text.split("<!-- begin: ").skip(1) {
             let (name, _) = rest.split_once(" -->").expect("a marker ends");
             let is_known = TABLES.iter().any(|table| table.page == page.path && table.name == name);
-            assert!(is_known, "{}: nobody writes the block `{name}`", page.path);
+            assert!(is_known, "{}: the block `{name}` is not in the registry", page.path);
         }
     }
 }
@@ -201,15 +201,17 @@ fn grouped(number: i64) -> String {
 }
 
 fn figures() -> String {
-    let chapter = |figure: &Figure| {
-        let Figure { name, heading, one_per, needs, explanation, .. } = figure;
-        format!("### {heading}\n\n`{name}_…`, one per {one_per}.\n\n{explanation}\n\n{needs}\n\n")
+    let row = |figure: &Figure| {
+        let Figure { name, heading, one_per, needs, .. } = figure;
+        let needs = needs.replace('\n', " ");
+        let needs = needs.trim_start_matches("It needs ").split(". ").next().unwrap_or_default();
+        format!("| {heading} | `{name}_…` | {one_per} | {} |\n", needs.trim_end_matches('.'))
     };
-    let chapters: String = FIGURES.iter().map(chapter).collect();
-    format!("{}\n", chapters.trim_end())
+    let rows: String = FIGURES.iter().map(row).collect();
+    format!("| figure | file | one per | needs |\n|---|---|---|---|\n{rows}")
 }
 
-/// A file that is not in the table is never drawn, and nobody would miss it.
+/// A file that is not in the table is never drawn, which no other test would detect.
 #[test]
 fn every_source_file_of_a_figure_is_in_the_table() {
     let entries = fs::read_dir(root().join("src/report/figures")).unwrap();
@@ -227,44 +229,69 @@ fn csv_files() -> String {
     format!("| file | one line per |\n|---|---|\n{rows}")
 }
 
-/// Every column of every CSV file, under a heading for each file.
+/// The columns of the CSV files, under a heading for each file. Of a figure's file, only those that no file before has.
 fn columns() -> String {
-    let chapter = |file: &CsvFile| {
-        let sections: String = (file.sections)().iter().map(section).collect();
-        format!("## {}\n\nOne line per {}.\n\n{sections}", file.name, file.line)
-    };
-    let of_figure = |figure: &Figure| {
-        let sections: String = (figure.columns)().iter().map(section).collect();
-        format!("## figures/{}_….csv\n\nThe numbers in the figure.\n\n{sections}", figure.name)
-    };
-    let chapters: String = CSV_FILES.iter().map(chapter).chain(FIGURES.iter().map(of_figure)).collect();
-    format!("{}\n", chapters.trim_end())
+    let mut known = Meanings::new();
+    let mut text = String::new();
+    for file in CSV_FILES {
+        text += &format!("## {}\n\nOne line per {}.\n\n", file.name, file.line);
+        text.extend((file.sections)().iter().map(|it| section(it, &mut known)));
+    }
+    for figure in FIGURES {
+        let columns = (figure.columns)().into_iter().flat_map(|section| section.columns);
+        let table = new_columns(&columns.collect::<Vec<_>>(), &mut known);
+        if !table.is_empty() {
+            text += &format!("## figures/{}_….csv\n\n{table}\n", figure.name);
+        }
+    }
+    format!("{}\n", text.trim_end())
 }
 
 /// Every column of `comparison.csv`.
 fn comparison() -> String {
-    let sections: String = comparison_sections().iter().map(section).collect();
-    format!("{}\n", sections.trim_end())
+    table(&comparison_sections())
 }
 
 /// Every column of `history.csv`.
 fn history() -> String {
-    let sections: String = history_sections().iter().map(section).collect();
-    format!("{}\n", sections.trim_end())
+    table(&history_sections())
 }
 
-fn section(Section { title, note, columns }: &Section) -> String {
+fn table(sections: &[Section]) -> String {
+    let mut known = Meanings::new();
+    let text: String = sections.iter().map(|it| section(it, &mut known)).collect();
+    format!("{}\n", text.trim_end())
+}
+
+/// The columns described so far: the meaning by the name.
+type Meanings = BTreeMap<String, String>;
+
+/// The columns of a config, which most files have.
+const CONFIG: [&str; 7] = ["env", "device", "model", "precision", "batch", "params", "param_NAME"];
+
+/// The columns of a section: the names of those that are described already, and a table of the others.
+fn section(Section { title, note, columns }: &Section, known: &mut Meanings) -> String {
     let title = if title.is_empty() { String::new() } else { format!("### {title}\n\n") };
     let note = if note.is_empty() { String::new() } else { format!("{note}\n\n") };
-    let row = |about: &About| {
-        let About { name, meaning, cell_type, source, absent, role: _ } = about;
-        let unit = about.unit().filter(|_| cell_type.is_number()).unwrap_or("–");
-        let (cell_type, source, absent) = (cell_type.as_str(), source.as_str(), absent.unwrap_or("never"));
-        format!("| `{name}` | {cell_type} | {unit} | {source} | {meaning} | {absent} |\n")
-    };
-    let rows: String = columns.iter().map(row).collect();
-    let header = "| column | type | unit | source | meaning | `NA` if |\n|---|---|---|---|---|---|";
-    format!("{title}{note}{header}\n{rows}\n")
+    let names = columns.iter().filter(|it| is_known(it, known)).map(|it| it.name.as_ref());
+    let (of_config, others): (Vec<&str>, Vec<&str>) = names.partition(|name| CONFIG.contains(name));
+    let config = if of_config.is_empty() { "" } else { " the *config*," };
+    let above =
+        if others.is_empty() { String::new() } else { format!("As above:{config}\n{}\n", list(&others)) };
+    format!("{title}{note}{above}{}\n", new_columns(columns, known))
+}
+
+fn is_known(about: &About, known: &Meanings) -> bool {
+    known.get(about.name.as_ref()).is_some_and(|meaning| *meaning == about.meaning)
+}
+
+/// A table of those `columns` that are not described yet, which they are from now on. Empty if there are none.
+fn new_columns(columns: &[About], known: &mut Meanings) -> String {
+    let new: Vec<&About> = columns.iter().filter(|it| !is_known(it, known)).collect();
+    let rows: String =
+        new.iter().map(|about| format!("| `{}` | {} |\n", about.name, about.meaning)).collect();
+    known.extend(new.iter().map(|about| (about.name.to_string(), about.meaning.to_string())));
+    if rows.is_empty() { rows } else { format!("| column | meaning |\n|---|---|\n{rows}") }
 }
 
 /// Where the values of columns come from.

@@ -33,14 +33,14 @@ fn full() -> Value {
     serde_json::from_str(&block.text).unwrap()
 }
 
-/// A profile of one operator, which has these `fields` too.
+/// A profile of one operator, which also has these `fields`.
 fn ops(fields: Value) -> Value {
     let mut operator = json!({ "name": "aten::mm", "calls": 3, "host_s": 0.5 });
     operator.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
     json!({ "source": "kineto", "iterations": 3, "elapsed_s": 1, "operators": [operator] })
 }
 
-/// `whole` with `value` at `pointer`; without what is there if that is `None`.
+/// `whole` with `value` at `pointer`; without the member at `pointer` if `value` is `None`.
 fn changed(whole: &Value, pointer: &str, value: Option<Value>) -> Value {
     let (parent, name) = pointer.rsplit_once('/').expect("a pointer begins with /");
     let mut changed = whole.clone();
@@ -55,7 +55,7 @@ fn changed(whole: &Value, pointer: &str, value: Option<Value>) -> Value {
 }
 
 #[test]
-fn the_schema_is_one() {
+fn the_schema_is_valid() {
     assert_eq!(jsonschema::meta::validate(&schema()).map_err(|error| error.to_string()), Ok(()));
 }
 
@@ -85,11 +85,11 @@ fn every_measurement_that_was_ever_accepted_is_valid() {
     assert_eq!(mistakes(&full()), [""; 0]);
 }
 
-/// Whoever checks a file by the schema learns which field is wrong.
+/// A validation by the schema names the wrong field.
 #[test]
-fn a_mistake_is_told_with_its_field() {
+fn mistakes_are_reported_with_their_field() {
     let least: Value = serde_json::from_str(LEAST).unwrap();
-    for (pointer, value, told) in [
+    for (pointer, value, message) in [
         ("/samples", None, ": \"samples\" is a required property"),
         ("/samples", Some(json!("1600")), "/samples: \"1600\" is not of type \"integer\""),
         ("/effective/precision", Some(json!("fp16")), "/effective/precision: \"fp16\" is not one of"),
@@ -98,7 +98,7 @@ fn a_mistake_is_told_with_its_field() {
         ("/details", Some(json!({ "versions": ["2.0"] })), "/details/versions: [\"2.0\"] is not of type"),
     ] {
         let found = mistakes(&changed(&least, pointer, value));
-        assert!(found.iter().any(|line| line.starts_with(told)), "{told}: {found:?}");
+        assert!(found.iter().any(|line| line.starts_with(message)), "{message}: {found:?}");
     }
 }
 
@@ -177,22 +177,22 @@ fn pointers(value: &Value, at: &str) -> Vec<String> {
     below.into_iter().flat_map(|(at, value)| [vec![at.clone()], pointers(value, &at)].concat()).collect()
 }
 
-/// Whether the reader refuses `value` for what no schema can say: see `src/protocol/schema.rs`.
-fn is_beyond_a_schema(value: &Value, told: &str) -> bool {
+/// Whether the reader refuses `value` by a rule that no schema can express: see `src/protocol/schema.rs`.
+fn is_beyond_a_schema(value: &Value, message: &str) -> bool {
     let is_counted_wrongly =
-        told.contains("a positive multiple of the batch") || told.contains(" iterations of ");
+        message.contains("a positive multiple of the batch") || message.contains(" iterations of ");
     let pointers = pointers(value, "");
     let values = pointers.iter().filter_map(|pointer| value.pointer(pointer));
     let mut fractions = values.filter(|value| value.is_f64() && value.as_f64().unwrap().fract() == 0.0);
-    let is_busy_too_long = told.contains("ops.device_busy_s");
+    let is_busy_too_long = message.contains("ops.device_busy_s");
     is_counted_wrongly
         || is_busy_too_long
-        || (told.contains("expected a whole number") && fractions.next().is_some())
+        || (message.contains("expected a whole number") && fractions.next().is_some())
 }
 
 proptest! {
     #[test]
-    fn a_damaged_file_is_refused_by_both_or_by_neither(
+    fn the_schema_and_the_reader_agree_on_damaged_files(
         at in any::<prop::sample::Index>(),
         other in any::<prop::sample::Index>(),
         value in prop::option::of(prop_oneof![
@@ -217,7 +217,7 @@ proptest! {
         }
         let read = Report::parse(&whole.to_string()).map(drop).map_err(|error| with_causes(&error));
         match (read, mistakes(&whole).is_empty()) {
-            (Err(told), true) => prop_assert!(is_beyond_a_schema(&whole, &told), "{told}: {whole}"),
+            (Err(message), true) => prop_assert!(is_beyond_a_schema(&whole, &message), "{message}: {whole}"),
             (read, is_valid) => prop_assert_eq!(read.is_ok(), is_valid, "{}: {:?}", whole, mistakes(&whole)),
         }
     }

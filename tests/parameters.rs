@@ -1,6 +1,6 @@
-//! The shipped worker obeys its parameters: another value is another training.
+//! The shipped worker applies its parameters: another value changes the training.
 #![cfg(feature = "torch")]
-#![expect(clippy::disallowed_methods, reason = "tests run the worker and read what it leaves behind")]
+#![expect(clippy::disallowed_methods, reason = "tests run the worker and read its output")]
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -21,17 +21,17 @@ const NORMALISE: &str = "src/bin/worker/batches/normalise.rs";
 const SETTINGS: &str = "src/bin/worker/settings.rs";
 const SHIM: &str = "src/bin/worker/shim/mod.rs";
 
-/// Where a value other than that of [`base`] shows.
+/// The evidence that a value other than that of [`base`] has an effect.
 enum Shown {
-    /// This value makes other losses, beside each of [`beside`] under which the worker is told the parameter.
+    /// This value changes the losses, with all settings of [`beside`] in which the worker gets the parameter.
     InLosses(ParamValue),
-    /// The losses can be the same. This file has this test, which shows what the parameter does.
+    /// The losses can be the same. This file has this test, which shows the effect of the parameter.
     InTest(ParamValue, &'static str, &'static str),
     /// The worker refuses it without CUDA.
     OnCuda,
 }
 
-/// Where `parameter` shows.
+/// The evidence for `parameter`.
 fn shown(parameter: Parameter) -> Shown {
     let whole = |number| Shown::InLosses(ParamValue::Int(number));
     let (on, number) = (ParamValue::Bool(true), ParamValue::Int);
@@ -39,18 +39,18 @@ fn shown(parameter: Parameter) -> Shown {
         Parameter::Warmup => whole(1),
         Parameter::Iters => whole(4),
         Parameter::Data => Shown::InLosses(images()),
-        // Batches are the same whatever the threads.
+        // Batches do not depend on the threads.
         Parameter::LoaderWorkers => {
-            Shown::InTest(number(2), LOADER, "the_same_seed_gives_the_same_pixels_with_any_number_of_threads")
+            Shown::InTest(number(2), LOADER, "pixels_depend_on_the_seed_but_not_on_the_number_of_threads")
         }
         Parameter::PrefetchFactor => Shown::InTest(number(3), POOL, "no_more_is_made_ahead_than_allowed"),
         Parameter::Augment => Shown::InLosses(ParamValue::Bool(false)),
-        // Only an image that cannot be decoded shows it.
+        // Only an image that cannot be decoded shows the effect.
         Parameter::Strict => {
             Shown::InTest(on, LOADER, "strictly_an_image_that_cannot_be_decoded_is_an_error_with_its_name")
         }
         // The sums may be the same to the last bit.
-        Parameter::ChannelsLast => Shown::InTest(on, MODEL, "feature_maps_have_the_layout_that_is_asked_for"),
+        Parameter::ChannelsLast => Shown::InTest(on, MODEL, "feature_maps_have_the_requested_layout"),
         Parameter::GradAccumSteps => whole(3),
         Parameter::Optimizer => Shown::InLosses(ParamValue::Text("adamw".to_owned())),
         Parameter::PinMemory
@@ -61,7 +61,9 @@ fn shown(parameter: Parameter) -> Shown {
         // The numbers are the same to the last bit.
         Parameter::Uint8Images => Shown::InTest(on, NORMALISE, "every_byte_becomes_the_number_of_the_loader"),
         Parameter::Deterministic => Shown::InTest(on, SHIM, "flags_read_back_as_set"),
-        Parameter::Threads => Shown::InTest(number(2), SETTINGS, "libtorch_has_the_threads_that_it_is_given"),
+        Parameter::Threads => {
+            Shown::InTest(number(2), SETTINGS, "libtorch_has_the_number_of_threads_that_was_set")
+        }
         Parameter::Seed => whole(1),
         Parameter::InputSize => whole(64),
         Parameter::Classes => whole(5),
@@ -72,7 +74,7 @@ fn images() -> ParamValue {
     ParamValue::Data(DataSource::Folder("images".to_owned()))
 }
 
-/// A training that takes a moment, and the same losses each time.
+/// A short training with the same losses each time.
 fn base() -> Settings {
     let number = |(parameter, number)| (parameter, ParamValue::Int(number));
     [
@@ -87,8 +89,8 @@ fn base() -> Settings {
     .into()
 }
 
-/// What decides which code of the worker runs: nothing, another word, images. A parameter that only one of them obeys
-/// must not pass for one that all obey, so nobody lists them by hand.
+/// The settings that select different code of the worker: none, another word, images. They are not listed by hand: a
+/// parameter that only one code path applies must not count as applied by all.
 fn beside() -> Vec<Settings> {
     let other = |parameter: Parameter| match parameter.kind() {
         ParameterType::Word(words) => words.iter().map(|word| ParamValue::Text((*word).to_owned())).collect(),
@@ -121,9 +123,9 @@ fn train(project: &Project, settings: &Settings) -> Vec<String> {
 /// As [`train`], with the report.
 fn measure(project: &Project, settings: &Settings) -> (Measurement, Vec<String>) {
     let value = |parameter| value(settings, parameter);
-    let told: Vec<Parameter> =
-        PARAMETERS.iter().copied().filter(|parameter| parameter.is_told(value)).collect();
-    let words = told.iter().filter_map(|parameter| Some(parameter.words(&value(*parameter)?))).flatten();
+    let passed: Vec<Parameter> =
+        PARAMETERS.iter().copied().filter(|parameter| parameter.has_effect(value)).collect();
+    let words = passed.iter().filter_map(|parameter| Some(parameter.words(&value(*parameter)?))).flatten();
     let mut worker = Command::new(env!("CARGO_BIN_EXE_worker"));
     worker.args(["--arch", "mobilenet_v3_small", "--batch-size", "2", "--backend", "cpu"]).args(words);
     worker.args(["--out", "measurement.json", "--iterations-out", "iterations.csv"]);
@@ -134,13 +136,14 @@ fn measure(project: &Project, settings: &Settings) -> (Measurement, Vec<String>)
         Ok(Report::Measured(measurement)) => measurement,
         other => panic!("{other:?}"),
     };
-    told.iter().for_each(|parameter| check_report(&measurement, *parameter, value(*parameter)));
+    passed.iter().for_each(|parameter| check_report(&measurement, *parameter, value(*parameter)));
     let losses = read("iterations.csv");
     let losses = losses.lines().skip(1).map(|line| line.split(',').nth(3).unwrap().to_owned());
     (*measurement, losses.collect())
 }
 
-/// What the table calls read back is reported and not repeated, even if the worker chose it. The rest is repeated.
+/// Parameters that the table declares as read back are reported and not repeated, even if the worker chose them. All
+/// others are repeated.
 fn check_report(measurement: &Measurement, parameter: Parameter, asked: Option<ParamValue>) {
     let name = parameter.name();
     let is_repeated = measurement.details.repeated.as_ref().unwrap().iter().any(|repeated| repeated == name);
@@ -153,7 +156,7 @@ fn check_report(measurement: &Measurement, parameter: Parameter, asked: Option<P
         (Reported::Repeated, Some(_)) => {
             assert!(is_repeated, "`{name}` is read back; the table says that it is repeated from the flag");
         }
-        // Nobody knows what the worker chose.
+        // The choice of the worker is unknown.
         (Reported::Repeated, None) => assert_eq!(reported, None, "`{name}`"),
     }
     if let (Some(reported), Some(asked)) = (reported, asked) {
@@ -162,7 +165,7 @@ fn check_report(measurement: &Measurement, parameter: Parameter, asked: Option<P
 }
 
 #[test]
-fn another_value_is_another_training() {
+fn another_value_changes_the_training() {
     let project = project();
     let plain = train(&project, &base());
     assert_eq!(train(&project, &base()), plain, "the same training twice");
@@ -175,9 +178,9 @@ fn another_value_is_another_training() {
         let settings: Settings = base().into_iter().chain(others.clone()).collect();
         let losses = train(&project, &settings);
         for &parameter in PARAMETERS {
-            let is_told = parameter.is_told(|parameter| value(&settings, parameter));
+            let has_effect = parameter.has_effect(|parameter| value(&settings, parameter));
             let Shown::InLosses(other) = shown(parameter) else { continue };
-            if is_told && !others.contains_key(&parameter) {
+            if has_effect && !others.contains_key(&parameter) {
                 let mut changed = settings.clone();
                 changed.insert(parameter, other);
                 let name = parameter.name();
@@ -186,12 +189,12 @@ fn another_value_is_another_training() {
             }
         }
     }
-    assert!(untried.is_empty(), "nothing in `beside` lets the worker be told {untried:?}");
+    assert!(untried.is_empty(), "no settings of `beside` let the worker get {untried:?}");
 }
 
-/// What a worker reports as its choice is what it did: asked for just that, it does the same.
+/// The reported choice of a worker is its effective one: if it is requested, the losses are the same.
 #[test]
-fn what_the_worker_chooses_is_what_it_reports() {
+fn the_worker_reports_its_choices() {
     let project = project();
     let is_chosen = |parameter: &Parameter| parameter.default_value().is_none();
     for parameter in PARAMETERS.iter().copied().filter(is_chosen) {
@@ -204,18 +207,18 @@ fn what_the_worker_chooses_is_what_it_reports() {
             let value = serde_json::from_value(serde_json::to_value(reported).unwrap()).unwrap();
             settings.insert(parameter, parameter.accept(value).unwrap());
             let again = train(&project, &settings);
-            // Otherwise they may differ, whatever is asked for: the threads decide how sums are rounded.
+            // Other losses may differ even with equal settings: the threads determine the rounding of sums.
             if let Shown::InLosses(_) = shown(parameter) {
-                let told = format!("`{name}` is reported as {reported} beside {others:?}");
-                assert_eq!(again, losses, "{told}, but asked for that, the worker does something else");
+                let report = format!("`{name}` is reported as {reported} beside {others:?}");
+                assert_eq!(again, losses, "{report}, but the losses differ if that is requested");
             }
         }
     }
 }
 
-/// What a report says of a parameter proves little if the worker has it from its flag.
+/// A reported parameter proves little if the worker repeats it from its flag.
 #[test]
-fn what_no_loss_shows_is_shown_by_a_test_and_reported() {
+fn parameters_without_effect_on_losses_have_a_test_and_are_reported() {
     let mut settings = base();
     settings.insert(Parameter::Data, images());
     for &parameter in PARAMETERS {

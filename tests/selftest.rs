@@ -1,4 +1,4 @@
-//! `worker selftest` on the processor: one JSON object, in which everything follows from the checks.
+//! `worker selftest` on the processor: it prints one JSON object, whose summary must follow from its checks.
 #![cfg(feature = "torch")]
 #![expect(clippy::disallowed_methods, reason = "tests drive programs")]
 
@@ -27,7 +27,7 @@ fn text<'a>(value: &'a Value, key: &str) -> &'a str {
     value[key].as_str().unwrap_or_else(|| panic!("{key} of {value}"))
 }
 
-/// Whether a comparison holds, by the numbers that it shows.
+/// Whether a comparison is true, by the numbers in it.
 fn holds(comparison: &Value) -> bool {
     let number = |key: &str| comparison[key].as_f64();
     let found = number("found").unwrap_or(f64::NAN);
@@ -42,7 +42,7 @@ fn holds(comparison: &Value) -> bool {
     }
 }
 
-/// Everything that a report says of itself follows from its checks.
+/// Checks that the summary of a report follows from its checks.
 fn assert_sound(code: i32, report: &Value) {
     let outcomes = ["passed", "failed", "unsupported", "not_run"];
     let mut counts = [0; 4];
@@ -72,16 +72,16 @@ fn assert_sound(code: i32, report: &Value) {
     assert_eq!((text(report, "verdict"), code), expected);
 }
 
-/// How many of the checks beginning with `name` ended with `outcome`.
+/// The number of checks beginning with `name` that ended with `outcome`.
 fn count(report: &Value, name: &str, outcome: &str) -> usize {
     let is_meant =
         |check: &&Value| text(check, "name").starts_with(name) && text(check, "outcome") == outcome;
     checks(report).iter().filter(is_meant).count()
 }
 
-/// With time for some of the training, on a machine of any speed.
+/// The time limit suffices for some of the training on any machine.
 #[test]
-fn the_processor_computes_what_it_should() {
+fn the_processor_passes_all_checks() {
     let (code, report) = run("--seconds 20 --threads 1");
     assert_sound(code, &report);
     assert_eq!((&report["schema"], text(&report, "device")), (&1.into(), "cpu"));
@@ -101,16 +101,16 @@ fn the_processor_computes_what_it_should() {
 }
 
 #[test]
-fn what_there_was_no_time_for_is_listed() {
+fn checks_without_time_are_listed() {
     let (code, report) = run("--seconds 0");
     assert_sound(code, &report);
     assert_eq!((text(&report, "verdict"), code), ("incomplete", 75));
     assert!(checks(&report).iter().all(|check| text(check, "outcome") == "not_run"), "{report:#}");
 }
 
-/// `training …` stands for all of its kind.
+/// `training …` covers all checks of training.
 #[test]
-fn the_manual_explains_every_check_and_no_other() {
+fn the_manual_explains_exactly_the_checks() {
     let (_, report) = run("--seconds 0");
     let family =
         |name: &str| if name.starts_with("training ") { "training …".to_owned() } else { name.to_owned() };
@@ -124,7 +124,7 @@ fn the_manual_explains_every_check_and_no_other() {
 }
 
 #[test]
-fn a_device_that_is_not_here_is_unsupported() {
+fn an_absent_device_is_unsupported() {
     let ended =
         Command::new(env!("CARGO_BIN_EXE_worker")).args(["selftest", "--device", "tpu"]).output().unwrap();
     assert_eq!((ended.status.code(), ended.stdout.len()), (Some(69), 0));

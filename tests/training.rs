@@ -36,7 +36,7 @@ fn a_matrix_trains_and_two_runs_of_a_config_give_the_same_losses() {
         assert_eq!(measurement.samples, 8);
         assert!(measurement.synchronized);
         assert_eq!(measurement.mismatches(&record.key), []);
-        assert_eq!(not_reported(record), [""; 0], "parameters that the worker is told and does not report");
+        assert_eq!(not_reported(record), [""; 0], "parameters that the worker gets and does not report");
         let repeated = measurement.details.repeated.as_ref().unwrap();
         assert_eq!(*repeated, declared_repeated(record), "repeated by the worker, and by the table");
         let libraries = &record.provenance.worker.libraries;
@@ -67,7 +67,7 @@ fn precision_and_optimizer_are_those_of_the_matrix() {
         .replace("batches: [4]", "batches: [4]\nprecisions: [fp32, bf16]")
         .replace("  data: [{ synthetic: true }, { folder: images }]", "  optimizer: [sgd, adamw]")
         .replace("repeats: 2", "repeats: 1")
-        // Whatever this processor has, oneDNN takes it for one without bf16.
+        // oneDNN treats this processor as one without bf16.
         .replace("device: cpu", "device: cpu, variables: { ONEDNN_MAX_CPU_ISA: AVX2 }");
     fs::write(project.path("tiny.yaml"), matrix).unwrap();
     project.orchestrate(&["run", "tiny.yaml"]).code(0);
@@ -80,7 +80,7 @@ fn precision_and_optimizer_are_those_of_the_matrix() {
         let (effective, details) = (&measurement.effective, &measurement.details);
         let asked = record.key.param("optimizer").unwrap().to_string();
         assert_eq!(effective.settings.get("optimizer").unwrap().to_string(), asked);
-        // What nobody sets is what it always was, whatever can be set by now.
+        // Constants that are not set keep their values, even if new parameters can set them.
         let constants = match asked.as_str() {
             "sgd" => "fused SGD, learning rate 0.01, momentum 0.9, weight decay 0.0001",
             _ => "fused AdamW, learning rate 0.001, betas 0.9 and 0.999, epsilon 1e-8, weight decay 0.01",
@@ -103,20 +103,20 @@ fn precision_and_optimizer_are_those_of_the_matrix() {
     }
     losses.sort_by(f64::total_cmp);
     losses.dedup();
-    assert_eq!(losses.len(), 4, "each is a computation of its own: {losses:?}");
+    assert_eq!(losses.len(), 4, "each is a separate computation: {losses:?}");
 }
 
-/// Parameters that the worker gets but does not report, so that nothing checks whether it obeys.
+/// Parameters that the worker gets but does not report, so that their effect is not checked.
 fn not_reported(record: &Record) -> Vec<String> {
     let settings = &record.measurement.as_ref().unwrap().effective.settings;
-    let told = record.key.told().into_iter().map(|(name, _)| name);
-    told.filter(|name| settings.get(name).is_none()).collect()
+    let passed = record.key.passed().into_iter().map(|(name, _)| name);
+    passed.filter(|name| settings.get(name).is_none()).collect()
 }
 
-/// What the worker is told and the table says that it repeats.
+/// The parameters that the worker gets and that the table declares as repeated.
 fn declared_repeated(record: &Record) -> Vec<&'static str> {
-    let told = record.key.told().into_iter().filter_map(|(name, _)| parameter(&name));
-    let repeated = told.filter(|parameter| parameter.declaration().reported == Reported::Repeated);
+    let passed = record.key.passed().into_iter().filter_map(|(name, _)| parameter(&name));
+    let repeated = passed.filter(|parameter| parameter.declaration().reported == Reported::Repeated);
     repeated.map(|parameter| parameter.name()).collect()
 }
 
@@ -132,7 +132,7 @@ fn clocks(project: &Project, record: &Record) -> Vec<String> {
     text.lines().skip(1).map(|line| line.rsplit(',').next().unwrap().to_owned()).collect()
 }
 
-/// Needs more than any address space has, so that no kernel grants it.
+/// Needs more than any address space, so that every kernel refuses it.
 #[test]
 fn out_of_memory_is_reported_with_the_needed_bytes() {
     let project = Project::new();

@@ -1,16 +1,16 @@
-"""Measures what orchestrate itself costs, beside what a user would pick instead, and says whether the targets are held.
+"""Measures the overhead of orchestrate, compared with alternatives, and checks it against targets.
 
     python3 bench/overhead ORCHESTRATE FAKE_WORKER [JOBS …] [--part jobs] [--rounds 3] [--dir DIR] …
 
-Four parts, each in a module of its own: `jobs` (per job, against a bash loop, make, GNU parallel, Snakemake and
-others), `stores` (finished stores read again, beside `cat`), `plans` (many jobs planned) and `watching` (the processor
-time beside a long worker). What is compared runs in turn, in an order that is drawn anew in every round. Medians count,
-and the least and the most stand beside them. Ratios and slopes hold on other machines too. Seconds and megabytes are
-those of this machine, now; their targets are meant for two quiet cores.
+Four parts, each in its own module: `jobs` (per job, compared with a bash loop, make, GNU parallel, Snakemake and
+others), `stores` (reading finished stores, compared with `cat`), `plans` (planning many jobs) and `watching` (the
+processor time during a long worker). Compared programs run in turn, in a new random order in every round. The tables
+show medians, with the least and the most. Ratios and slopes are valid on other machines too. Seconds and megabytes are
+those of this machine at this time; their targets are for two idle cores.
 
-Every result is on the disk that `--dir` names, because that disk decides what a sync costs. Needs Python 3.9 or later
-alone. A competitor that is not installed is named and skipped; `--install` fetches those that are written for Python.
-`just bench-overhead` builds what this needs.
+All results are on the disk of `--dir`, because the time of a sync depends on the disk. Needs only Python 3.9 or later.
+Competitors that are not installed are named and skipped; `--install` installs those written in Python.
+`just bench-overhead` builds the programs.
 """
 
 import argparse
@@ -29,7 +29,7 @@ from spent import Failed
 from table import failed, render
 
 PARTS = {
-    "jobs": ("What one job costs", jobs.measure),
+    "jobs": ("Overhead per job", jobs.measure),
     "stores": ("Finished stores", stores.measure),
     "plans": ("Planning without a store", plans.measure),
     "watching": ("Beside a long worker, on a terminal", watching.measure),
@@ -37,7 +37,7 @@ PARTS = {
 
 
 class Scratch:
-    """A temporary directory, in which every measurement has one of its own."""
+    """A temporary directory, with a new subdirectory for every measurement."""
 
     def __init__(self, place):
         self.place = place
@@ -47,14 +47,14 @@ class Scratch:
 
     @staticmethod
     def environment(place):
-        """Locks of its own: nothing waits for another orchestrate of this host."""
+        """An environment with separate locks, so that nothing waits for another orchestrate of this host."""
         kept = {name: value for name, value in os.environ.items() if not name.startswith("ORCHESTRATE_")}
         return dict(kept, ORCHESTRATE_LOCK_DIR=os.path.join(place, "locks"), TERM="xterm-256color")
 
 
 @contextlib.contextmanager
 def scratch_in(place):
-    """A scratch directory that is removed at the end, with what a failed measurement left in it."""
+    """A scratch directory that is removed at the end, even if a measurement fails."""
     directory = tempfile.mkdtemp(prefix="overhead-", dir=place)
     try:
         yield Scratch(os.path.abspath(directory))
@@ -63,7 +63,7 @@ def scratch_in(place):
 
 
 def conditions(place):
-    """Under which conditions this was measured."""
+    """The conditions of the measurement, as one line."""
     words = ["df", "-PT", place]
     described = subprocess.run(words, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True).stdout.splitlines()
     kind = described[-1].split()[1] if len(described) > 1 else "unknown"
@@ -81,7 +81,7 @@ def parse():
     parser.add_argument("--stores", type=int, nargs="*", default=[10_000, 100_000], help="jobs of the finished stores")
     parser.add_argument("--plans", type=int, nargs="*", default=[100_000, 1_000_000], help="jobs of matrices to plan")
     parser.add_argument("--open", type=int, default=10_000, help="open jobs beside the long worker")
-    parser.add_argument("--seconds", type=int, default=60, help="how long that worker runs")
+    parser.add_argument("--seconds", type=int, default=60, help="seconds for which that worker runs")
     parser.add_argument("--patience", type=float, default=300, help="seconds after which a verb is given up")
     parser.add_argument("--dir", default=None, help="a directory on the disk to measure on")
     parser.add_argument("--install", action="store_true", help="install further competitors into a temporary place")
@@ -103,9 +103,9 @@ def main():
                 lines = measure(options, scratch, say)
             except Failed as error:
                 lines = [failed(name, str(error), True)]
-            missed += sum(line.held is False for line in lines)
+            missed += sum(line.is_met is False for line in lines)
             print(f"\n{render(title, lines)}", flush=True)
-    print(f"\n{'every target held' if not missed else f'{missed} missed'}")
+    print(f"\n{'every target met' if not missed else f'{missed} missed'}")
     sys.exit(1 if missed and options.strict else 0)
 
 

@@ -1,10 +1,10 @@
-"""The price of one job: `orchestrate run` on a fresh store, beside what a user would pick instead.
+"""The overhead per job: `orchestrate run` on a fresh store, compared with alternatives.
 
 Every competitor runs the same worker N times, one at a time, below GNU time, with the worker's output in files, and can
-be called again to do only what is missing. Each gets a fresh directory in every round, in an order that is drawn.
+be called again to run only the missing jobs. Each gets a fresh directory in every round, in random order.
 
 The directories are removed when everything is measured, not in between. For minutes after many files were removed,
-ext4 without a journal looks long for a place for every new one, which is no price of the program that makes it.
+ext4 without a journal needs long to allocate new files, which is not the overhead of the program that creates them.
 """
 
 import os
@@ -19,13 +19,13 @@ from matrix import fake_worker, matrix, steps
 from spent import Failed, slope, spend_well
 from table import Line, at_most, failed
 
-# What one job costs orchestrate, at most, as a multiple of the loop; and on a terminal, as a multiple of into a file.
+# The targets: time per job ÷ that of the loop; and time on a terminal ÷ time with output to a file.
 MOST_OF_THE_LOOP, MOST_OF_THE_FILE = 1.0, 1.1
 
 WORDS = "--behave ok --device cpu --precision fp32 --batch 4"
 
-# As its author would write it: a failed job does not end it, a second call does only what is missing, and no kill
-# leaves a job that is taken for done.
+# A careful loop: a failed job does not end it, a second call runs only the missing jobs, and a killed job does not
+# count as done.
 LOOP = """\
 #!/usr/bin/env bash
 failed=0
@@ -94,7 +94,7 @@ import os, time
 from hyperqueue import Job
 from hyperqueue.cluster import LocalCluster, WorkerConfig
 with LocalCluster() as cluster:
-    # The server says too early that it is up.
+    # The server reports too early that it is up.
     deadline = time.monotonic() + 10
     while True:
         try:
@@ -116,7 +116,7 @@ with LocalCluster() as cluster:
 
 
 class Competitor(typing.NamedTuple):
-    """Who runs the jobs. Its text is written to `file` in the fresh directory, and `words` are called there."""
+    """A program that runs the jobs. Its text is written to `file` in a fresh directory, where `words` are called."""
 
     name: str
     file: str
@@ -137,7 +137,7 @@ def filled(template):
 
 
 def jobs_matrix(jobs, worker):
-    """Repeats of one config, or of a few where a config cannot have as many.
+    """Repeats of one config, or of several if a config cannot have as many.
 
     >>> [line for line in jobs_matrix(3000, "/bin/w").splitlines() if line.startswith(("repeats", "axes"))]
     ['repeats: 1000', 'axes: {"behave": ["ok"], "step": [1, 2, 3]}']
@@ -157,7 +157,7 @@ def ours_and_the_loop(orchestrate):
 
 
 def others(venv):
-    """The other competitors that are here, and the names of those that are not."""
+    """The other installed competitors, and the names of the missing ones."""
     python = os.path.join(venv, "bin", "python") if venv else sys.executable
     snakemake = shutil.which("snakemake", path=venv and f"{venv}/bin") or "snakemake"
     candidates = [
@@ -177,7 +177,7 @@ def has(python, module):
 
 
 def install(place):
-    """A virtual environment in `place` with the competitors that are written for Python."""
+    """A virtual environment in `place` with the competitors written in Python."""
     venv = os.path.join(place, "venv")
     subprocess.run([sys.executable, "-m", "venv", venv], check=True)
     for package in ("hyperqueue", "signac-flow", "snakemake"):
@@ -200,7 +200,7 @@ def run_once(competitor, jobs, scratch, worker):
 
 
 def run_rounds(competitors, jobs, rounds, scratch, worker, say):
-    """Milliseconds per job by name, one for each round; the words of its failure instead for whoever failed."""
+    """Milliseconds per job by name, one for each round; and the errors of failed competitors, by name."""
     times, broken = {competitor.name: [] for competitor in competitors}, {}
     for number in range(1, rounds + 1):
         for competitor in random.sample(competitors, len(competitors)):
@@ -243,14 +243,14 @@ def lines_of(jobs, times, broken):
 
 
 def slope_line(small_n, large_n, small, large):
-    """How the time of all jobs grows with their number."""
+    """The exponent with which the time of all jobs grows with their number."""
     totals = [statistics.median(times) * jobs for times, jobs in ((small, small_n), (large, large_n))]
     exponent = slope(*totals, small_n, large_n)
     return at_most(f"orchestrate, slope from {small_n:,} to {large_n:,} jobs", [exponent], 1.1, "")
 
 
 def measure(options, scratch, say):
-    """The lines of this part. The other competitors run at the least number of jobs only: some take very long."""
+    """The lines of this part. Other competitors run only at the least number of jobs, because some are very slow."""
     mine = ours_and_the_loop(options.orchestrate)
     rest, missing = others(install(scratch.place) if options.install else None)
     lines, ours = [], {}

@@ -1,4 +1,4 @@
-"""Planning without a store: how long `plan` takes for many jobs, and how much memory."""
+"""Planning without a store: the time and memory of `plan` for many jobs."""
 
 import os
 import shutil
@@ -41,7 +41,7 @@ def many_configs(options, jobs):
 
 
 def planned(options, scratch, jobs, what, text):
-    """The lines of a matrix with the YAML `text`: how long planning it takes, and how much memory."""
+    """The lines for the time and memory of planning a matrix with the YAML `text`."""
     most_s, most_mb = MOST.get(jobs, (None, None))
     place = scratch.fresh()
     with open(os.path.join(place, "plans.yaml"), "w") as file:

@@ -1,4 +1,4 @@
-"""Runs one command to its end and measures what it took; and the few statistics that the tables print."""
+"""Runs one command to its end and measures its time and memory; and the statistics that the tables print."""
 
 import errno
 import fcntl
@@ -18,7 +18,7 @@ WINDOW = (40, 120)
 
 
 class Spent(typing.NamedTuple):
-    """What a command took, until it and whatever it waited for had ended."""
+    """The time and memory of a command, until it and the processes that it waited for had ended."""
 
     wall_s: float
     processor_s: float
@@ -28,7 +28,7 @@ class Spent(typing.NamedTuple):
 
 
 class Failed(Exception):
-    """A command that had to succeed did not."""
+    """A command failed that must succeed."""
 
 
 def spend(words, cwd, env, terminal, output, patience_s):
@@ -41,7 +41,7 @@ def spend(words, cwd, env, terminal, output, patience_s):
 
 
 def spend_well(words, cwd, env=None, terminal=False, patience_s=3600):
-    """As `spend`, for a command that has to succeed. Its output goes to `output.log` in `cwd`."""
+    """As `spend`, for a command that must succeed. Its output goes to `output.log` in `cwd`."""
     log = os.path.join(cwd, "output.log")
     spent = spend(words, cwd, env, terminal, log, patience_s)
     if spent.wall_s >= patience_s:
@@ -68,14 +68,14 @@ def waited(words, patience_s, **streams):
 
 
 def complaint(path):
-    """The line of a command's output that most likely says why it failed: the last that speaks of an error."""
+    """The line of a command's output that most likely has the reason of its failure: the last one with `error`."""
     with open(path, errors="replace") as file:
         lines = [line.strip()[:200] for line in file if line.strip()]
     return next((line for line in reversed(lines) if "error" in line.lower()), lines[0] if lines else "")
 
 
 class Terminal:
-    """A pseudo-terminal whose output is read at once and dropped, as a fast terminal would. Gives its slave's side."""
+    """A pseudo-terminal whose output is read immediately and dropped, as by a fast terminal. Enters with its slave."""
 
     def __enter__(self):
         self.master, self.slave = pty.openpty()
@@ -89,7 +89,7 @@ class Terminal:
             while os.read(self.master, 65536):
                 pass
         except OSError as error:
-            # Linux says EIO when the last slave is closed.
+            # Linux returns EIO when the last slave is closed.
             if error.errno not in (errno.EIO, errno.EBADF):
                 raise
 

@@ -1,11 +1,11 @@
 """Finished stores: a few jobs are run, and their directories are copied under other repeats and steps.
 
-A copy is one that orchestrate believes: its directory has the name that follows from its key, its record has that key,
-it ran after the job before it, and its seal is made anew. Evidence is copied byte for byte. How a name follows from a
-key, and a seal from a record, is checked against the jobs that ran. That the copies count is checked by `run`, which
-must find nothing to do, and by `verify`, which must find every seal intact.
+Copies are valid for orchestrate: the name of the directory is that of the key, the record has that key, its times are
+after those of the previous job, and its seal is recomputed. Evidence is copied byte for byte. The computation of names
+and seals is checked against the jobs that ran. The copies are checked by `run`, which must have nothing to run, and by
+`verify`, which must find every seal intact.
 
-Each command is run twice, and the second time counts: with 100,000 jobs, the others read more than a disk's cache keeps.
+Each command runs twice, and the second time counts: with 100,000 jobs, other commands evict files from the disk cache.
 """
 
 import datetime
@@ -87,9 +87,9 @@ class Sample:
         self.is_sealed = "seal" in self.record
         self.since_boot_s = self.record["observed"].get("since_boot_s")
         if self.name != self.name_of(self.record["key"])[0]:
-            raise Failed(f"{self.name}: the name does not follow from the key in the way that this bench knows")
+            raise Failed(f"{self.name}: the name is not computed from the key as this benchmark does it")
         if self.is_sealed and sealed(text[: text.rindex(SEAL)] + "\n}\n") != text:
-            raise Failed(f"{self.name}: the seal is not made in the way that this bench knows")
+            raise Failed(f"{self.name}: the seal is not computed as this benchmark does it")
         self.files = self.evidence()
         self.template = self.make_template()
 
@@ -110,7 +110,7 @@ class Sample:
         return found
 
     def make_template(self):
-        """The record's text, with a word in each place where another job has something else."""
+        """The text of the record, with a placeholder for each value that differs between jobs."""
         record = {name: value for name, value in self.record.items() if name != "seal"}
         record.update(id="@ID@", label="@LABEL@", started_at="@STARTED@", ended_at="@ENDED@", key="@KEY@")
         if self.since_boot_s:
@@ -128,7 +128,7 @@ class Sample:
             "@ENDED@": f"{(started + length).isoformat()}Z", '"@KEY@"': json.dumps(key, indent=2).replace("\n", "\n  "),
         }
         if self.since_boot_s:
-            # Both clocks tell that it ran then.
+            # The times of both clocks.
             later_s = (started - timestamp(self.record["started_at"])).total_seconds()
             began, over = (str(at + later_s) for at in self.since_boot_s)
             words.update({'"@BEGAN@"': began, '"@OVER@"': over})
@@ -173,11 +173,11 @@ def make_store(jobs, scratch, options):
     ]
     if not set(ran) <= set(made):
         raise Failed("the copies do not include the jobs that ran")
-    # Saves the plan of all jobs; and were a single copy not believed, its job would run.
+    # Saves the plan of all jobs. The job of an invalid copy would run.
     spend_well([options.orchestrate, "run", "stores.yaml"], place, environment)
     with open(os.path.join(place, "output.log")) as file:
         if " start " in file.read():
-            raise Failed("orchestrate does not believe a copied job and ran it again")
+            raise Failed("orchestrate did not accept a copied job and ran it again")
     return place, len(made)
 
 
@@ -202,7 +202,7 @@ def measure(options, scratch, say):
                 continue
             place = places[jobs]
             try:
-                # The first of two brings what both read into the disk's cache, from which others have driven it.
+                # The first of two reads the files into the disk cache, from which other commands have evicted them.
                 for _ in range(2):
                     spent = spend_well(wanted[verb], place, scratch.environment(place), patience_s=options.patience)
             except Failed as error:

@@ -1,8 +1,8 @@
-"""What orchestrate costs while a long worker runs under many open jobs, on a terminal, with `status --watch` beside it.
+"""The overhead of orchestrate during a long worker with many open jobs, on a terminal, and of `status --watch`.
 
-The processor time is what the kernel counts for every thread in `/proc/PID/task/*/schedstat`, from the worker's first
-moment to its last. It is read every 5 ms. A thread that ran in several readings in a row may have run in one go, and is
-taken to: the longest piece is an upper bound, as coarse as the readings are apart. Linux only.
+The processor time is that of every thread in `/proc/PID/task/*/schedstat`, from the start of the worker to its end. It
+is read every 5 ms. A thread that ran in several consecutive readings is assumed to have run without a pause, so the
+longest piece is an upper bound with a resolution of 5 ms. Linux only.
 """
 
 import glob
@@ -18,7 +18,7 @@ from spent import Failed, Terminal
 from table import Line, at_most, failed
 
 MOST_PROCESSOR_S, MOST_PIECE_MS, MOST_WATCH_PERCENT = 0.12, 20, 0.3
-# The targets hold for a worker of this length; of a shorter one the share of it.
+# The targets apply to a worker of this length, and proportionally to a shorter one.
 FULL_S = 60
 PERIOD_S = 0.005
 # Longer than orchestrate takes to plan and start, or to stop.
@@ -34,14 +34,14 @@ sleep 600
 
 
 class Reading(typing.NamedTuple):
-    """A look at a thread's counter: when, in seconds, and the seconds that it had run."""
+    """A reading of a thread's counter: its time, and the seconds that the thread had run."""
 
     at: float
     ran_s: float
 
 
 def longest_piece(readings):
-    """The most seconds that a thread may have run in one go: what it ran in readings in a row, in each of which it ran.
+    """The most seconds that a thread may have run without a pause: the sum over consecutive readings in which it ran.
 
     >>> longest_piece([Reading(0, 0.0), Reading(1, 0.25), Reading(2, 0.5), Reading(3, 0.5), Reading(4, 0.625)])
     0.5
@@ -72,7 +72,7 @@ class Threads:
             self.readings.setdefault(path, []).append(Reading(time.monotonic(), ran_s))
 
     def total_s(self):
-        """Seconds of processor between the first and the last reading. A thread's start lies at most a reading back."""
+        """Processor seconds between the first and the last reading. A thread starts at most one reading earlier."""
         return sum(readings[-1].ran_s - readings[0].ran_s for readings in self.readings.values())
 
     def longest_s(self):
@@ -120,7 +120,7 @@ def measure(options, scratch, say):
     """The lines of this part."""
     title = f"under {options.open:,} open jobs, a worker of {options.seconds} s"
     if not os.path.exists("/proc/self/schedstat"):
-        return [Line(title, "this system does not count it: skipped")]
+        return [Line(title, "not counted by this system: skipped")]
     place = scratch.fresh()
     command = ["sh", f"{place}/worker.sh", "{step}", "{out}"]
     files = {
@@ -141,6 +141,6 @@ def measure(options, scratch, say):
     share = 100 * watching.total_s() / options.seconds
     return [
         at_most(f"run {title}: processor time", [ours.total_s()], round(most_s, 4), " s", digits=3),
-        at_most("its longest piece in one go", [1000 * ours.longest_s()], MOST_PIECE_MS, " ms", digits=1),
+        at_most("its longest piece without a pause", [1000 * ours.longest_s()], MOST_PIECE_MS, " ms", digits=1),
         at_most("`status --watch` beside it", [share], MOST_WATCH_PERCENT, " % of a processor"),
     ]

@@ -1,9 +1,9 @@
-"""Trains a network of torchvision for a window of iterations, as a worker of orchestrate or on its own:
+"""Trains a network of torchvision for a window of iterations, as a worker of orchestrate or standalone:
 
     python train.py --model resnet18 --batch 16 --precision bf16 --device cpu --warmup 3 --iters 10 --compile true
 
-What it really did is read from PyTorch by `orchestrate_worker`; the flags only ask for it. pytorch.yaml beside this
-file compares it, eager and compiled, with the worker of orchestrate.
+The effective settings are read from PyTorch by `orchestrate_worker`; the flags only request them. pytorch.yaml beside
+this file compares it, eager and compiled, with the worker of orchestrate.
 """
 
 import argparse
@@ -14,7 +14,7 @@ import orchestrate_worker
 import torch
 import torchvision
 
-UNSUPPORTED = 69  # the exit code that tells orchestrate: not here
+UNSUPPORTED = 69  # the exit code for: not supported here
 HALVES = {"amp": torch.float16, "bf16": torch.bfloat16}
 OPTIMIZERS = {
     "sgd": lambda weights, _: torch.optim.SGD(weights, lr=0.01, momentum=0.9, weight_decay=1e-4),
@@ -51,7 +51,7 @@ def refuse(reason):
 
 
 def prepare(args):
-    """Sets PyTorch up as asked, or says why that cannot be."""
+    """Sets PyTorch up as requested, or refuses with a reason."""
     if args.device == "cuda" and not torch.cuda.is_available():
         refuse("PyTorch sees no CUDA device here")
     if args.device == "mps" and not torch.backends.mps.is_available():

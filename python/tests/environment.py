@@ -1,4 +1,4 @@
-"""Makes an environment in which Python can use the PyTorch of `.venv`, which is there for its libtorch alone.
+"""Makes an environment in which Python can use the PyTorch of `.venv`, which is only there for its libtorch.
 
     .venv/bin/python -B python/tests/environment.py .venv-python
 
@@ -16,12 +16,12 @@ import sys
 import sysconfig
 import venv
 
-# What Python's half of PyTorch imports, and what the tests and the example use.
+# The imports of Python's half of PyTorch, of the tests and of the example.
 PACKAGES = ("typing_extensions", "sympy", "networkx", "jinja2", "fsspec", "filelock", "numpy", "pillow", "packaging",
             "pyyaml", "tqdm", "pandas")
 # These would fetch PyTorch again, with all that it needs.
 WITHOUT_DEPENDENCIES = ("torchvision==0.26.0", "lightning==2.6.6", "lightning-utilities==0.15.3", "torchmetrics==1.9.0")
-# Libraries of CUDA that are no part of the driver; the driver's own are looked for at run time.
+# Libraries of CUDA that are not part of the driver; those of the driver are searched at run time.
 REPLACED = re.compile(r"lib(cublas(Lt)?|cudnn|cufft|cufile|curand|cusolver|cusparse(Lt)?|nccl|nvshmem_host)\.so")
 FUNCTIONS = re.compile(r"(cublas|cudnn|cufft|cuFile|curand|cusolver|cusparse|nccl|nvshmem)")
 MARK = "ready"
@@ -32,7 +32,7 @@ def run(*words):
 
 
 def make_libraries(packages, place):
-    """Makes what libraries of PyTorch need and nothing provides; returns the paths."""
+    """Makes the missing dependencies of PyTorch's libraries; returns the paths."""
     place.mkdir()
     libraries = sorted((packages / "torch" / "lib").glob("lib*.so"))
     present = {path.name for path in packages.glob("nvidia/**/lib*.so*")}

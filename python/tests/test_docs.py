@@ -1,4 +1,4 @@
-"""What the manual shows of the package is run with the real PyTorch."""
+"""The examples of the package in the manual run with the real PyTorch."""
 
 import os
 import pathlib
@@ -17,7 +17,7 @@ from test_window import SOURCES
 class Manual(unittest.TestCase):
     """The page about Python workers."""
 
-    def test_the_script_prints_what_is_shown(self):
+    def test_the_script_prints_the_output_in_the_manual(self):
         page = (ROOT / "docs" / "python.md").read_text()
         script = re.search(r"```python\n(# train\.py\n.*?)```", page, re.DOTALL)[1]
         command, *shown = re.search(r"\$ python (train\.py .*?)```", page, re.DOTALL)[1].splitlines()

@@ -1,4 +1,4 @@
-"""What enters the networks, with the real PyTorch: whoever trains on less than he claims is caught, nobody else is."""
+"""The inputs of networks, with the real PyTorch: only scripts that train on less than they claim are detected."""
 
 import json
 import os
@@ -7,7 +7,7 @@ import unittest
 from test_pytorch import HAS_PYTORCH, REASON
 from test_window import run
 
-# All cases run in one process, since loading PyTorch takes seconds. Each has networks and windows of its own.
+# All cases run in one process, since loading PyTorch takes seconds. Each has separate networks and windows.
 PRELUDE = """
 import contextlib, copy, gc, io, json
 import orchestrate_worker as worker
@@ -54,7 +54,7 @@ def outcome(case):
 
 
 def outcomes(cases, variables=()):
-    """What each case came to: functions of Python, told apart by their names."""
+    """The result of each case. Cases are functions, identified by their names."""
     names = [line[4:].partition("(")[0] for line in cases.splitlines() if line.startswith("def ")]
     script = f"{PRELUDE}{cases}\nprint(json.dumps({{case.__name__: outcome(case) for case in [{', '.join(names)}]}}))\n"
     done, _, _ = run(script, asked=False, variables=variables)
@@ -138,7 +138,7 @@ def every_second_iteration_is_idle():
         return backward(cross_entropy(network(x), y)) if len(calls) % 2 else torch.zeros(())
     return measure(pictures(), step, iters=6)
 
-def nothing_is_trained_within_the_window():
+def no_training_within_the_window():
     network, calls = convolutional(), []
     def step(x, y):
         calls.append(1)
@@ -188,19 +188,19 @@ def half_of_images_without_a_network():
     step = lambda x, y: backward(cross_entropy(torch.nn.functional.conv2d(x[:8], weights).mean((2, 3)), y[:8]))
     return measure(pictures(), step)
 
-def a_batch_that_is_the_channels_of_the_images_times_what_entered():
+def a_batch_that_is_the_channels_of_the_images_times_the_input():
     network = convolutional()
     return measure(pictures(48), lambda x, y: backward(cross_entropy(network(x[:16]), y[:16])))
 
-def a_batch_that_is_said_to_be_the_channels_of_the_images_times_what_entered():
+def a_batch_that_is_declared_as_the_channels_of_the_images_times_the_input():
     network = convolutional()
     return measure(pictures(8), lambda x, y: backward(cross_entropy(network(x), y)), batch=24)
 
-def a_batch_that_is_the_channels_of_the_images_times_what_entered_in_a_loop_of_ones_own():
+def a_batch_that_is_the_channels_of_the_images_times_the_input_in_a_custom_loop():
     network, (x, y) = convolutional(), pictures(8)[0]
     return count(lambda: backward(cross_entropy(network(x), y)), batch=24)
 
-def a_batch_that_is_the_width_of_the_rows_times_what_entered():
+def a_batch_that_is_the_width_of_the_rows_times_the_input():
     network = torch.nn.Linear(3, 7)
     data = [(torch.randn(48, 3), torch.randint(7, (48,)))]
     return measure(data, lambda x, y: backward(cross_entropy(network(x[:16]), y[:16])))
@@ -236,7 +236,7 @@ def half_of_the_sequences_whose_next_tokens_are_learned():
     data = [torch.randint(11, (16, 5))]
     return measure(data, lambda x: backward(cross_entropy(network(x[:8, :-1]).flatten(0, 1), x[:8, 1:].flatten())))
 
-def half_of_what_is_second_in_the_data():
+def half_of_the_second_tensor_in_the_data():
     network = convolutional()
     data = [(torch.arange(16), *pictures()[0])]
     return measure(data, lambda index, x, y: backward(cross_entropy(network(x[:8]), y[:8])))
@@ -255,7 +255,7 @@ def a_step_that_is_compiled_as_a_whole_in_bf16():
     return measure(pictures(), lambda x, y: backward(step(x, y)))
 """
 
-# What becomes of each lie: the batch, samples and side that are reported, or words of the refusal.
+# The result of each false claim: the reported batch, samples and side, or a part of the refusal.
 CAUGHT = {
     "half_of_the_batch": (8, 40, 16),
     "half_of_the_batch_compiled": (8, 40, 16),
@@ -271,17 +271,17 @@ CAUGHT = {
     "less_than_the_batch_that_is_said": (8, 40, 16),
     "a_batch_that_shrinks": "the batches of the window differ in size (8, 16)",
     "every_second_iteration_is_idle": "the batches of the window differ in size (0, 16)",
-    "nothing_is_trained_within_the_window": "nothing was trained within the window",
+    "no_training_within_the_window": "nothing was trained within the window",
     "evaluation_does_not_count": (8, 40, 16),
     "half_of_a_dictionary": (8, 40, None),
     "half_of_the_batch_in_a_step_that_is_compiled_as_a_whole": (8, 40, 16),
     "smaller_pictures_in_a_step_that_is_compiled_as_a_whole": (16, 80, 8),
     "a_batch_that_shrinks_in_a_step_that_is_compiled_as_a_whole": "the batches of the window differ in size (8, 16)",
     "half_of_images_without_a_network": (8, 40, 16),
-    "a_batch_that_is_the_channels_of_the_images_times_what_entered": (16, 80, 16),
-    "a_batch_that_is_said_to_be_the_channels_of_the_images_times_what_entered": (8, 40, 16),
-    "a_batch_that_is_the_channels_of_the_images_times_what_entered_in_a_loop_of_ones_own": (8, 40, 16),
-    "a_batch_that_is_the_width_of_the_rows_times_what_entered": (16, 80, None),
+    "a_batch_that_is_the_channels_of_the_images_times_the_input": (16, 80, 16),
+    "a_batch_that_is_declared_as_the_channels_of_the_images_times_the_input": (8, 40, 16),
+    "a_batch_that_is_the_channels_of_the_images_times_the_input_in_a_custom_loop": (8, 40, 16),
+    "a_batch_that_is_the_width_of_the_rows_times_the_input": (16, 80, None),
     "a_batch_of_three_images_of_which_one_entered": (1, 5, 16),
     "less_than_the_batch_that_is_said_of_a_loader": (8, 40, 16),
     "less_than_the_batch_that_is_said_of_a_loader_of_rows": (8, 40, None),
@@ -289,7 +289,7 @@ CAUGHT = {
     "half_of_the_images_as_rows": (8, 40, 16),
     "half_of_the_images_and_smaller": (8, 40, 8),
     "half_of_the_sequences_whose_next_tokens_are_learned": (8, 40, None),
-    "half_of_what_is_second_in_the_data": (8, 40, 16),
+    "half_of_the_second_tensor_in_the_data": (8, 40, 16),
     "half_of_a_list_of_images": (8, 40, 16),
 }
 
@@ -307,8 +307,8 @@ class Caught(unittest.TestCase):
                     continue
                 self.assertNotIn("error", found[name])
                 settings = found[name]["effective"]
-                told = settings["batch"], found[name]["samples"], settings.get("input_size")
-                self.assertEqual(told, expected)
+                reported = settings["batch"], found[name]["samples"], settings.get("input_size")
+                self.assertEqual(reported, expected)
                 self.assertEqual(found[name]["repeated"], [])
                 warning = f"only {expected[1]} entered the network" if expected[2] != 8 else ""
                 self.assertIn(warning, found[name]["said"])
@@ -350,8 +350,8 @@ def a_teacher_and_a_student():
     teacher, student = torch.nn.Linear(6, 7), torch.nn.Linear(6, 7)
     def step(x):
         with torch.no_grad():
-            told = teacher(torch.cat([x, x]))[:16]
-        return backward((student(x) - told).square().mean())
+            target = teacher(torch.cat([x, x]))[:16]
+        return backward((student(x) - target).square().mean())
     return measure([torch.randn(16, 6)], step)
 
 def a_network_behind_a_network():
@@ -391,7 +391,7 @@ def recomputed_activations():
 
 def recomputed_activations_of_another_kind():
     network = torch.nn.Sequential(convolutional())
-    # Without a tensor that has a gradient, this kind computes none at all.
+    # Without a tensor that has a gradient, this kind does not compute gradients at all.
     one = torch.ones((), requires_grad=True)
     def step(x, y):
         forward = lambda x, one: network(x) * one
@@ -479,7 +479,7 @@ def copied_within_the_window():
         return backward(cross_entropy(network(x), y))
     return measure(pictures(), step)
 
-def nothing_says_the_batch():
+def an_undeclared_batch():
     network, (x, y) = convolutional(), pictures(8)[0]
     def step():
         for _ in range(2):
@@ -488,7 +488,7 @@ def nothing_says_the_batch():
     return count(step, warmup=1)
 """
 
-# Honest scripts of which a hook cannot tell how many samples entered.
+# Scripts with true claims for which a hook cannot determine the samples that entered.
 UNCLEAR = """
 def time_comes_first():
     network = torch.nn.LSTM(6, 4)
@@ -547,7 +547,7 @@ def a_network_of_class_names_beside_one_that_is_not_trained():
         return backward(cross_entropy(features @ tower(tokens).T, y))
     return measure(pictures(), step)
 
-def a_network_of_class_names_in_a_loop_of_ones_own():
+def a_network_of_class_names_in_a_custom_loop():
     frozen, tower = convolutional(), torch.nn.Sequential(torch.nn.Embedding(11, 7), torch.nn.Flatten(0, 1))
     frozen.requires_grad_(False)
     (x, y), tokens = pictures()[0], torch.randint(11, (10, 1))
@@ -559,7 +559,7 @@ def a_network_of_class_numbers():
     numbers = torch.arange(10)
     return measure(pictures(), lambda x, y: backward(cross_entropy(frozen(x) @ tower(numbers).T, y)))
 
-def a_network_of_class_names_that_the_loader_gives():
+def a_network_of_class_names_from_the_loader():
     frozen, tower = torch.nn.Linear(6, 7), torch.nn.Sequential(torch.nn.Embedding(11, 7), torch.nn.Flatten(0, 1))
     frozen.requires_grad_(False)
     data = [(torch.randn(16, 6), torch.randint(11, (10, 1)), torch.randint(7, (16,)))]
@@ -628,7 +628,7 @@ def a_step_that_is_compiled_as_a_whole():
 
 
 @unittest.skipUnless(HAS_PYTORCH or os.environ.get("ORCHESTRATE_NEEDS_PYTORCH"), REASON)
-class Believed(unittest.TestCase):
+class Accepted(unittest.TestCase):
     """Trainings that are what they claim, however they feed their networks."""
 
     def outcomes(self, cases, repeated):
@@ -639,10 +639,10 @@ class Believed(unittest.TestCase):
                 self.assertEqual((found["effective"]["batch"], found["samples"]), (16, 80))
                 self.assertEqual([it for it in found["repeated"] if it not in ("precision", "input_size")], repeated)
 
-    def test_what_enters_confirms_what_is_claimed(self):
+    def test_inputs_confirm_true_claims(self):
         self.outcomes(HONEST, [])
 
-    def test_what_nobody_knows_is_called_a_repetition_and_no_lie(self):
+    def test_unknown_inputs_are_repeated_and_not_refused(self):
         self.outcomes(UNCLEAR, ["batch"])
 
 

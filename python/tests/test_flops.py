@@ -1,4 +1,4 @@
-"""The FLOPs of an iteration, counted while PyTorch runs it, against counts by hand and against our own tables."""
+"""The FLOPs of an iteration, counted while PyTorch runs it, against counts by hand and against orchestrate's tables."""
 
 import os
 import sys
@@ -82,7 +82,7 @@ for name in ("resnet18", "mobilenet_v2", "squeezenet1_0", "vit_b_16"):
         for counted, described in zip(found, (10.648, 1.78297, 4.57822, 105.152)):
             self.assertLess(abs(float(counted) / described - 1), 1e-3, (counted, described))
 
-    def test_what_is_computed_again_or_without_gradients_is_not_counted(self):
+    def test_recomputation_and_code_without_gradients_are_not_counted(self):
         found = self.printed("""
 from torch.utils.checkpoint import checkpoint
 x = torch.randn(8, 64)
@@ -104,7 +104,7 @@ print(count(with_evaluation).flops)
 """)
         self.assertEqual(found, [str(float(8 * 2 * 64 * 64 * 5))] * 4)
 
-    def test_functions_of_the_scripts_own_and_recurrent_layers(self):
+    def test_custom_functions_and_recurrent_layers(self):
         found = self.printed("""
 class Product(torch.autograd.Function):
     @staticmethod
@@ -125,7 +125,7 @@ print(count(step).flops)
         self.assertEqual(float(found[0]), 2 * 2 * 8 * 64 * 32)
         self.assertLess(abs(float(found[1]) / (3 * 2 * 5 * 4 * 4 * 32 * (16 + 32)) - 1), 0.05)
 
-    def test_what_nobody_can_count_is_named_or_left_out(self):
+    def test_uncountable_operators_are_named_or_left_out(self):
         found = self.printed("""
 from typing import Any
 library = torch.library.Library("mine", "DEF")
@@ -134,7 +134,7 @@ library.impl("double", lambda x: x * 2, "CPU")
 x = torch.randn(4, 8)
 network = torch.nn.Linear(8, 8)
 print(count(lambda: (network(x) + torch.ops.mine.double(x)).sum().backward()).without_formula)
-# The gradient of a gradient cannot be told from what is computed once more.
+# The gradient of a gradient cannot be distinguished from recomputation.
 taken = torch.randn(4, 8, requires_grad=True)
 def penalty():
     gradient, = torch.autograd.grad(network(taken).pow(2).sum(), taken, create_graph=True)
@@ -175,7 +175,7 @@ print(count(lambda: InPlace.apply(b, weight).sum().backward()).flops)
 """)
         self.assertEqual(found, [f"{2 * 2 * 4 * 8 * 5:.1f}"])
 
-    def test_a_mode_of_the_scripts_own_stays_while_ours_ends(self):
+    def test_a_mode_of_the_script_stays_while_ours_ends(self):
         found = self.printed("""
 from torch.utils._python_dispatch import TorchDispatchMode, _get_current_dispatch_mode_stack as stack
 class Own(TorchDispatchMode):
@@ -209,7 +209,7 @@ for step in (
             self.assertIn(name, line)
         self.assertEqual(found[3], "[]")
 
-    def test_functions_whose_kernels_are_out_of_sight_are_named(self):
+    def test_functions_with_hidden_kernels_are_named(self):
         found = self.printed("""
 class Kernel(torch.autograd.Function):
     @staticmethod
@@ -234,7 +234,7 @@ for kind in (Kernel, Reversed, Clipped):
 """)
         self.assertEqual(found, ["['__main__.Kernel']", "[]", "[]"])
 
-    def test_what_ran_out_of_sight_leaves_the_number_out(self):
+    def test_hidden_operators_leave_the_number_out(self):
         found = self.printed("""
 import threading
 network, x = torch.nn.Linear(8, 8), torch.randn(4, 8)
@@ -270,7 +270,7 @@ print(torch.compile is compiler)
 
 @unittest.skipUnless(HAS_PYTORCH or os.environ.get("ORCHESTRATE_NEEDS_PYTORCH"), REASON)
 class Windows(unittest.TestCase):
-    """One iteration outside the window is counted, and nothing else changes."""
+    """One iteration outside the window is counted, without other effects."""
 
     # By hand: 14 × 14 places of 8 filters, and 32 × 7 weights. The first layer has no gradient of its input.
     FLOPS = 2 * (2 * 14 * 14 * 8 * 27 + 3 * 32 * 7)
@@ -289,7 +289,7 @@ class Windows(unittest.TestCase):
                 self.assertEqual(measurement["details"]["counted_flops_per_sample"], self.FLOPS)
                 self.assertNotIn("uncounted_operators", measurement["details"])
 
-    def test_a_loop_of_its_own_is_counted_in_its_warm_up(self):
+    def test_a_custom_loop_is_counted_in_its_warm_up(self):
         loop = "with worker.window(batch=4, warmup=2, iters=3, **options) as window:\n"
         loop += "    for _ in range(5):\n        window.step(train())\n"
         _, measurement, _ = measure(loop=loop)
@@ -324,7 +324,7 @@ class Windows(unittest.TestCase):
                 self.assertTrue(measurement["effective"]["compile"])
                 self.assertEqual(measurement["details"]["counted_flops_per_sample"], self.FLOPS)
 
-    def test_a_count_that_fails_changes_nothing(self):
+    def test_a_count_that_fails_has_no_effect(self):
         setup = "import orchestrate_worker._flops as flops, orchestrate_worker._formulas as formulas\n"
         setup += "def fail(*args):\n    raise RuntimeError('no formula')\n"
         own = "formulas._own_formulas = lambda torch: {torch.ops.aten.convolution: fail}"
@@ -347,7 +347,7 @@ class Windows(unittest.TestCase):
                 done, measurement, _ = measure(setup, loop=body)
                 self.assertEqual(measurement["details"]["counted_flops_per_sample"], self.FLOPS, done.stderr)
 
-    def test_an_iteration_of_another_size_does_not_stand_for_the_window(self):
+    def test_an_iteration_of_another_size_does_not_represent_the_window(self):
         sizes = "with worker.window(batch=4, warmup=2, iters=3, **options) as window:\n"
         sizes += "    for images in window.over([torch.randn(4, 3, size, size) for size in {}]):\n"
         sizes += "        window.loss(train())\n"
@@ -366,16 +366,16 @@ class Windows(unittest.TestCase):
         self.assertIn("an iteration behind the window failed: RuntimeError: out of memory", done.stderr)
         self.assertNotIn("counted_flops_per_sample", measurement["details"])
 
-    def test_half_of_a_batch_in_a_loop_of_its_own_is_seen(self):
+    def test_half_of_a_batch_in_a_custom_loop_is_found(self):
         setup = "network = forward = torch.nn.Sequential(torch.nn.Linear(12, 8), torch.nn.Linear(8, 7))\n"
-        setup += "whole, told = torch.randn(8, 12), torch.randint(7, (8,))\nimages, labels = {images}, {labels}"
+        setup += "whole, targets = torch.randn(8, 12), torch.randint(7, (8,))\nimages, labels = {images}, {labels}"
         loop = "train()\nwith worker.window(batch=8, **options) as window:\n"
         loop += "    for _ in range(3):\n        window.step(train())\n"
         for images, labels, batch, repeated in (
-            ("whole[:4]", "told[:4]", 4, False), ("whole", "told", 8, False),
-            ("whole[:4].clone()", "told[:4]", 8, True),
+            ("whole[:4]", "targets[:4]", 4, False), ("whole", "targets", 8, False),
+            ("whole[:4].clone()", "targets[:4]", 8, True),
             # Eight samples may be packed into four rows, as pairs are.
-            ("torch.randn(8, 6).reshape(4, 12)", "told[:4]", 8, True),
+            ("torch.randn(8, 6).reshape(4, 12)", "targets[:4]", 8, True),
         ):
             with self.subTest(images=images):
                 done, measurement, _ = measure(setup.format(images=images, labels=labels), loop=loop)
@@ -391,7 +391,7 @@ class Windows(unittest.TestCase):
         _, measurement, _ = measure(loop=loop)
         self.assertTrue(0 < measurement["details"]["evaluation_share"] < 1, measurement["details"])
         self.assertEqual(measurement["effective"]["batch"], 4)
-        # A network with hooks of its own is watched by hooks.
+        # A network with custom hooks is watched by hooks.
         _, measurement, _ = measure("network.register_forward_pre_hook(lambda module, inputs: None)", loop=loop)
         self.assertTrue(0 < measurement["details"]["evaluation_share"] < 1, measurement["details"])
         # Only in the warm-up.

@@ -99,7 +99,7 @@ with worker.window(warmup=1, iters=2, batch=4, precision={said!r}) as window:
 jax.config.jax_default_matmul_precision = None
 """
 
-# A stand-in for CUDA. The training stays on the processor; what counts is who is asked, and in which order.
+# A stand-in for CUDA. The training stays on the processor; the tests check which functions are called, in which order.
 CUDA = """
 asked = []
 def note(name, result=None):
@@ -169,7 +169,7 @@ with worker.window(warmup=2, **options) as window:
 assert abs(window._ended - max(window._ends[-1], window._began + 0.015)) < 1e-6
 """
 
-# What a CUDA graph replays calls no network and goes backward by nobody.
+# The replay of a CUDA graph calls neither a network nor a backward pass.
 REPLAYED = """
 train()
 capturing.append(1)
@@ -209,7 +209,7 @@ class Devices(unittest.TestCase):
         done, _, _ = run(SCRIPT.format(setup=CUDA, optimizer="SGD") + CUDA_END)
         self.assertEqual((done.returncode, done.stderr), (0, ""))
 
-    def test_what_is_replayed_is_what_was_captured(self):
+    def test_a_replayed_graph_is_reported_as_captured(self):
         for captured, repeated in ((4, []), (2, ["batch"])):
             with self.subTest(captured=captured):
                 script = SCRIPT.format(setup=CUDA, optimizer="SGD") + REPLAYED.format(captured=captured)
@@ -220,7 +220,7 @@ class Devices(unittest.TestCase):
                 self.assertEqual((settings["compile"], settings["optimizer"]), (False, "sgd"))
                 self.assertEqual(measurement["details"]["repeated"], repeated)
 
-    def test_what_python_hides_is_no_network(self):
+    def test_networks_hidden_by_gc_freeze_are_not_watched(self):
         # In Python 3.12, all scripts begin so.
         freeze = "import gc; gc.freeze()\n"
         done, _, _ = run(freeze + SCRIPT.format(setup=CUDA, optimizer="SGD") + REPLAYED.format(captured=4))
@@ -246,7 +246,7 @@ class Lightning(unittest.TestCase):
         script = LIGHTNING.format(epochs=-1, precision="32-true").partition("measure = ")[0] + LIGHTNING_CLOCK
         done, measurement, _ = run(script)
         self.assertEqual(done.returncode, 0, done.stderr)
-        # The trainer fetches one batch ahead, so an iteration waits for none to two.
+        # The trainer fetches one batch ahead, so an iteration waits for zero to two batches.
         wait = measurement["details"]["data_wait_s"]
         self.assertTrue(0 < wait < 1000, wait)
 
@@ -267,14 +267,14 @@ class Lightning(unittest.TestCase):
 
 
 class JaxOnAGpu(unittest.TestCase):
-    """JAX computes products of single precision in TF32, unless it is told not to."""
+    """JAX computes products of single precision in TF32 by default."""
 
     def reported(self, said, products, capability="9.0", **later):
         """The precision that is reported, and whether that is a mere repetition."""
         words = {"capability": capability, "products": products, "later": products, "said": said}
         done, measurement, _ = run(JAX_ON_A_GPU.format(**{**words, **later}))
         self.assertEqual(done.returncode, 0, done.stderr)
-        # Of what follows the window, nothing counts.
+        # Memory after the window does not count.
         self.assertEqual(measurement["details"]["peak_device_allocated_bytes"], 4)
         precision = measurement["effective"]["precision"]
         self.assertEqual("what it did shows precision" in done.stderr, said != precision)
@@ -293,7 +293,7 @@ class JaxOnAGpu(unittest.TestCase):
             with self.subTest(said=said, products=products):
                 self.assertEqual(self.reported(said, products, capability), ("fp32", False))
 
-    def test_what_nothing_shows_is_repeated(self):
+    def test_declared_settings_without_evidence_are_repeated(self):
         for said, products, capability in (
             ("bf16", None, "9.0"), ("fp32", "BF16_BF16_F32_X6", "9.0"), ("fp32", None, "gfx90a"), ("fp32", None, ""),
         ):
@@ -311,7 +311,7 @@ class JaxOnAGpu(unittest.TestCase):
                 self.assertEqual((done.returncode, done.stderr), (0, ""))
                 self.assertEqual(measurement["effective"]["device"], device)
 
-    def test_nothing_shows_whether_a_function_is_compiled_but_that_none_is(self):
+    def test_compile_is_read_back_only_if_it_is_switched_off(self):
         for disabled, found in ((False, None), (True, False)):
             words = {"capability": "9.0", "products": "float32", "later": "float32", "said": "fp32"}
             script = JAX_ON_A_GPU.format(**words)
@@ -323,7 +323,7 @@ class JaxOnAGpu(unittest.TestCase):
         words = {"capability": "9.0", "products": "F16_F16_F32", "later": "F16_F16_F32", "said": "fp32"}
         done, measurement, _ = run(JAX_ON_A_GPU.format(**words))
         self.assertNotEqual(done.returncode, 0)
-        self.assertIn("jax_default_matmul_precision=F16_F16_F32 is no", measurement["failure"]["message"])
+        self.assertIn("jax_default_matmul_precision=F16_F16_F32 cannot be", measurement["failure"]["message"])
 
 
 @unittest.skipUnless(importlib.util.find_spec("jax"), "JAX is not installed for this Python")
@@ -343,7 +343,7 @@ class Jax(unittest.TestCase):
 
     def test_precision_has_to_be_said(self):
         _, measurement, _ = run(JAX.format(said=""), variables=ON_THE_PROCESSOR)
-        self.assertIn("nothing shows the precision", measurement["failure"]["message"])
+        self.assertIn("the precision cannot be read back", measurement["failure"]["message"])
 
 
 if __name__ == "__main__":

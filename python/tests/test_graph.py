@@ -1,4 +1,4 @@
-"""What is read of graphs, switches and devices: that of the window's own training, and without a trace in it."""
+"""Graphs, switches and devices are read from the training of the window, without an effect on it."""
 
 import os
 import unittest
@@ -53,7 +53,7 @@ def measure(train, warmup=0, iters=3, batch=4, around=lambda number: contextlib.
                 window.step(loss)
     return window.measurement
 
-def tell(found, *names):
+def show(found, *names):
     print(json.dumps([found["effective"].get(name) for name in names]))
 """
 
@@ -97,7 +97,7 @@ worker._graph._outputs = outputs
 
 @unittest.skipUnless(HAS_PYTORCH or os.environ.get("ORCHESTRATE_NEEDS_PYTORCH"), REASON)
 class Graphs(unittest.TestCase):
-    """Scripts that tell what they found out."""
+    """Scripts that print what was read back."""
 
     def lines(self, script, before=""):
         """The lines that the script prints. It must not fail, and this package must not warn; PyTorch may."""
@@ -108,28 +108,28 @@ class Graphs(unittest.TestCase):
 
     # --- which training -----------------------------------------------------------------------------------------------
 
-    def test_a_window_without_a_warmup_reads_its_own_training_and_not_the_first_one_of_the_process(self):
+    def test_a_window_without_a_warmup_does_not_read_an_earlier_training(self):
         found = self.lines("""
 names = "compile", "precision", "product_types", "channels_last", "optimizer", "classes", "input_size"
 network = convolutional()
 train = trainer(torch.compile(network, backend="aot_eager"), pictures(), lower=True)
 train()
-tell(measure(train), *names)
-tell(measure(trainer(network, pictures())), *names)
-# Nothing but a loop of one's own stands between these trainings.
+show(measure(train), *names)
+show(measure(trainer(network, pictures())), *names)
+# There is only a custom loop between these trainings.
 train()
 other = torch.nn.Sequential(convolutional(), torch.nn.Linear(7, 5)).to(memory_format=torch.channels_last)
 small = pictures(size=8)
 small = small[0].to(memory_format=torch.channels_last), small[1] % 5
 train = trainer(other, small)
 train()
-tell(measure(train), *names)
+show(measure(train), *names)
 """)
         self.assertEqual(found[0], '[true, "bf16", null, false, "sgd", 7, 16]')
         self.assertEqual(found[1], '[false, "fp32", null, false, "sgd", 7, 16]')
         self.assertEqual(found[2], '[false, "fp32", null, true, "sgd", 5, 8]')
 
-    def test_what_is_compiled_in_the_warmup_alone_is_not_compiled(self):
+    def test_code_that_is_compiled_only_in_the_warmup_is_not_compiled(self):
         found = self.lines("""
 network, data = convolutional(), pictures()
 compiled = torch.compile(network, backend="aot_eager")
@@ -139,11 +139,11 @@ for first, rest in (
 ):
     for warmup in (1, 2):
         steps = [first] + [rest] * (warmup + 2)
-        tell(measure(lambda: steps.pop(0)(), warmup), "compile", "precision", "optimizer", "input_size")
+        show(measure(lambda: steps.pop(0)(), warmup), "compile", "precision", "optimizer", "input_size")
 """)
         self.assertEqual(found, ['[false, "fp32", "sgd", 16]'] * 2 + ['[true, "bf16", "sgd", 16]'] * 2)
 
-    def test_trainings_are_told_apart_by_their_losses_and_only_some_of_them_are_read(self):
+    def test_trainings_are_distinguished_by_their_losses_and_only_some_are_read(self):
         self.lines("""
 watch, reads = worker._backward, []
 read = watch._read_now
@@ -168,30 +168,30 @@ assert len(reads) <= 3 + watch._TRAININGS, reads
 
     # --- layouts ------------------------------------------------------------------------------------------------------
 
-    def test_the_order_of_strides_tells_channels_last(self):
+    def test_the_order_of_strides_shows_channels_last(self):
         self.lines("""
-told, last = worker._graph.is_channels_last, dict(memory_format=torch.channels_last)
+order, last = worker._graph.is_channels_last, dict(memory_format=torch.channels_last)
 x = torch.randn(2, 8, 6, 6)
 nhwc = x.to(**last)
 for tensor in (nhwc, nhwc.chunk(2, dim=1)[1], nhwc[:, :, 1:, 2:4], nhwc[:1].expand(4, -1, -1, -1), nhwc[:, :, :1]):
-    assert told(tensor) is True, tensor.stride()
+    assert order(tensor) is True, tensor.stride()
 for tensor in (x, x.chunk(2, dim=1)[1], x[:, :, 1:, 2:4], x[:, :1].expand(-1, 4, -1, -1), x.transpose(1, 2),
                nhwc.transpose(2, 3), x[:, :, :1]):
-    assert told(tensor) is False, tensor.stride()
+    assert order(tensor) is False, tensor.stride()
 for tensor in (x[:, :1], nhwc[:, :1], x[:, :, :1, :1], nhwc[:, :, :1, :1], x[:0], x[0], x.to_sparse()):
-    assert told(tensor) is None, tensor.shape
+    assert order(tensor) is None, tensor.shape
 """)
 
     def test_a_layout_that_changes_between_windows_is_seen(self):
         found = self.lines("""
 network, (images, labels) = convolutional(), pictures()
-tell(measure(trainer(network, (images, labels))), "channels_last", "input_size")
+show(measure(trainer(network, (images, labels))), "channels_last", "input_size")
 network.to(memory_format=torch.channels_last)
 train = trainer(network, (images.to(memory_format=torch.channels_last), labels))
-tell(measure(train), "channels_last", "input_size")
+show(measure(train), "channels_last", "input_size")
 train = trainer(network, (images, labels))
 train()
-tell(measure(train), "channels_last", "input_size")
+show(measure(train), "channels_last", "input_size")
 """)
         self.assertEqual(found, ["[false, 16]", "[true, 16]", "[false, 16]"])
 
@@ -204,14 +204,14 @@ class Network(torch.nn.Module):
     def forward(self, x):
         return self.rest(self.other(self.one(x).chunk(2, dim=1)[1]))
 network, (images, labels) = Network(), pictures()
-tell(measure(trainer(network, (images, labels)), warmup=1), "channels_last")
+show(measure(trainer(network, (images, labels)), warmup=1), "channels_last")
 network.to(memory_format=torch.channels_last)
 data = images.to(memory_format=torch.channels_last), labels
-tell(measure(trainer(network, data), warmup=1), "channels_last")
+show(measure(trainer(network, data), warmup=1), "channels_last")
 """)
         self.assertEqual(found, ["[false]", "[true]"])
 
-    def test_nothing_is_computed_again_to_be_read(self):
+    def test_reading_does_not_recompute(self):
         found = self.lines("""
 from torch.utils.checkpoint import checkpoint
 if torch.cuda.is_available():
@@ -227,13 +227,13 @@ for compiles in (False, True):
     network.to(memory_format=torch.channels_last)
     forward = checkpointed(torch.compile(network, backend="aot_eager") if compiles else network, calls)
     forward.parameters = network.parameters
-    tell(measure(trainer(forward, pictures()), warmup=1, iters=2), "compile", "channels_last", "precision")
+    show(measure(trainer(forward, pictures()), warmup=1, iters=2), "compile", "channels_last", "precision")
     # Each iteration computes it once, and once more in its backward pass.
     print(len(calls), int(network[4].num_batches_tracked))
 """)
         self.assertEqual(found, ['[false, true, "fp32"]', "6 6", '[true, true, "fp32"]', "6 6"])
 
-    def test_an_old_pytorch_computes_nothing_again_either(self):
+    def test_reading_does_not_recompute_on_an_old_pytorch(self):
         self.lines("""
 from torch.utils.checkpoint import checkpoint
 network, calls = torch.nn.Conv2d(3, 8, 3), []
@@ -296,30 +296,30 @@ def switched(number, word, otherwise):
     torch.set_num_threads(1 if otherwise == "medium" else 2)
 names = "precision", "tf32", "deterministic", "threads"
 for warmup in (0, 2):
-    tell(measure(train, warmup, around=lambda number: switched(number, "medium", "highest")), *names)
-    tell(measure(train, warmup, around=lambda number: switched(number, "highest", "medium")), *names)
+    show(measure(train, warmup, around=lambda number: switched(number, "medium", "highest")), *names)
+    show(measure(train, warmup, around=lambda number: switched(number, "highest", "medium")), *names)
 """)
         rounded, exact = '["tf32", true, true, 1]', '["fp32", false, false, 2]'
         self.assertEqual(found, [rounded, exact] * 2)
 
-    def test_a_recurrent_network_has_a_switch_of_its_own(self):
+    def test_a_recurrent_network_has_a_separate_switch(self):
         # oneDNN's first, then cuDNN's, which is on unless it is switched off.
         found = self.lines("""
 torch.ops.mkldnn._is_mkldnn_bf16_supported = lambda: True
 train = trainer(recurrent(), sequences())
-tell(measure(train, warmup=1), "precision", "tf32")
+show(measure(train, warmup=1), "precision", "tf32")
 if hasattr(torch.backends.mkldnn, "rnn"):
     torch.backends.mkldnn.rnn.fp32_precision = "bf16"
-    tell(measure(train, warmup=1), "precision", "tf32")
+    show(measure(train, warmup=1), "precision", "tf32")
     torch.backends.mkldnn.rnn.fp32_precision = "none"
 else:
     print('["tf32", true]')
 exec(CUDA)
-tell(measure(train, warmup=1), "precision", "tf32")
+show(measure(train, warmup=1), "precision", "tf32")
 flat = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(30, 7))
-tell(measure(trainer(flat, sequences()), warmup=1), "precision", "tf32")
+show(measure(trainer(flat, sequences()), warmup=1), "precision", "tf32")
 torch.backends.cudnn.allow_tf32 = False
-tell(measure(train, warmup=1), "precision", "tf32")
+show(measure(train, warmup=1), "precision", "tf32")
 """, f"CUDA = {CUDA!r}\n")
         rounded, exact = '["tf32", true]', '["fp32", false]'
         self.assertEqual(found, [exact, rounded, rounded, exact, exact])
@@ -329,22 +329,22 @@ tell(measure(train, warmup=1), "precision", "tf32")
     def test_the_device_that_trains_is_asked_and_not_the_current_one(self):
         found = self.lines("""
 train = trainer(convolutional(), pictures())
-def told(found):
+def show_cuda(found):
     details = found["details"]
     names = "device_name", "device_uuid", "compute_capability", "iteration_clock"
     print(json.dumps([found["effective"]["device"], *(details.get(name) for name in names)]))
     print(details["peak_device_memory_bytes"], details["peak_device_allocated_bytes"])
     print(sorted({index for what, index in seen if what == "reset"}), {on for what, on in seen if what == "event"})
     seen.clear()
-told(measure(train, warmup=1))
-# Nobody knows the device before the window, so the events are not there.
+show_cuda(measure(train, warmup=1))
+# The device is unknown before the window, so there are no events.
 worker._backward.forget()
-told(measure(trainer(convolutional(), pictures())))
+show_cuda(measure(trainer(convolutional(), pictures())))
 indices[:] = [2, 1]
-told(measure(train, warmup=1))
+show_cuda(measure(train, warmup=1))
 indices[:] = [0]
 worker._backward.forget()
-told(measure(trainer(convolutional(), pictures())))
+show_cuda(measure(trainer(convolutional(), pictures())))
 """, CUDA)
         resets = "[0, 1, 2]"
         alone = '["cuda", "GPU B", "GPU-01", "8.0", "{}"]'
@@ -355,11 +355,11 @@ told(measure(trainer(convolutional(), pictures())))
         current = '["cuda", "GPU A", "GPU-00", "7.0", "device_events"]'
         self.assertEqual(found[9:12], [current, "2000 1000", resets + " {None}"])
 
-    def test_a_device_without_tf32_rounds_nothing(self):
+    def test_a_device_without_tf32_does_not_round(self):
         found = self.lines("""
 train = trainer(convolutional(), pictures())
 for indices[:] in ([0], [1], [0, 1]):
-    tell(measure(train, warmup=1), "precision")
+    show(measure(train, warmup=1), "precision")
 """, CUDA)
         self.assertEqual(found, ['["fp32"]', '["tf32"]', '["tf32"]'])
 
@@ -374,12 +374,12 @@ def with_a_hook(network):
     network.register_forward_hook(lambda module, inputs, output: None)
 def with_a_pre_hook(network):
     network.register_forward_pre_hook(lambda module, inputs: None)
-def with_code_of_its_own(network):
+def with_custom_code(network):
     forward = network.forward
     network.forward = lambda x: forward(x)
 def with_a_hook_in_the_window(network):
     pass
-for change in (plain, with_a_hook, with_a_pre_hook, with_code_of_its_own, with_a_hook_in_the_window):
+for change in (plain, with_a_hook, with_a_pre_hook, with_custom_code, with_a_hook_in_the_window):
     torch._dynamo.reset()
     torch._dynamo.utils.counters.clear()
     network, calls = torch.nn.Sequential(torch.nn.Linear(6, 8), torch.nn.Linear(8, 7)), []
@@ -403,7 +403,7 @@ for change in (plain, with_a_hook, with_a_pre_hook, with_code_of_its_own, with_a
         counts = {name: tuple(map(int, counts)) for name, *counts in map(str.split, found)}
         # A network with pre-hooks is compiled once more in the warm-up; with PyTorch 2.15, also one with other hooks.
         self.assertEqual(counts["plain"], (1, 0))
-        for name in ("with_a_hook", "with_a_pre_hook", "with_code_of_its_own"):
+        for name in ("with_a_hook", "with_a_pre_hook", "with_custom_code"):
             self.assertIn(counts[name], [(1, 0), (2, 0)], name)
         # One that changes is compiled when it changes.
         self.assertEqual(counts["with_a_hook_in_the_window"], (1, 1))
@@ -422,7 +422,7 @@ def counted():
     loss = train()
     counts.append(counters["frames"]["total"])
     return loss
-tell(measure(counted, warmup=4, iters=9), "compile")
+show(measure(counted, warmup=4, iters=9), "compile")
 assert len(set(counts[1:])) == 1, counts
 """)
         self.assertEqual(found, ["[true]"])

@@ -13,15 +13,15 @@ from orchestrate_worker import _operators  # noqa: E402
 
 
 class Event:
-    """What the profiler records, as far as it is read."""
+    """An event of the profiler, with the fields that are read."""
 
     def __init__(self, name, began, ended, identity=0, shapes=(), types=(), values=(), scope=False, launcher=0, thread=1):
-        told = {
+        attributes = {
             "name": name, "start_ns": began, "duration_ns": ended - began, "correlation_id": identity,
             "shapes": list(shapes), "dtypes": list(types), "concrete_inputs": list(values), "is_user_annotation": scope,
             "linked_correlation_id": launcher, "start_thread_id": thread,
         }
-        for field, value in told.items():
+        for field, value in attributes.items():
             setattr(self, field, lambda value=value: value)
 
 
@@ -30,7 +30,7 @@ def calls(*events):
 
 
 class Summed(unittest.TestCase):
-    """Self times add up to the time, and nothing is counted twice."""
+    """Self times add up to the elapsed time, without counting anything twice."""
 
     def test_self_times_are_those_without_the_calls_within(self):
         found = _operators.summed(calls(
@@ -47,7 +47,7 @@ class Summed(unittest.TestCase):
         self.assertEqual((addmm["shapes"], addmm["arguments"]), ([[4, 8], None], [None, 1]))
         self.assertEqual(found["rest_s"], 0)
 
-    def test_phases_follow_from_what_is_around(self):
+    def test_phases_follow_from_the_enclosing_scopes(self):
         found = _operators.summed(calls(
             Event("aten::mm", 0, 10),
             Event("autograd::engine::evaluate_function: MmBackward0", 20, 60),
@@ -68,7 +68,7 @@ class Summed(unittest.TestCase):
         wait = found["operators"][0]
         self.assertEqual((wait["class"], wait["calls"]), ("data", 1))
 
-    def test_kernels_belong_to_what_launched_them(self):
+    def test_kernels_belong_to_the_operator_that_launched_them(self):
         kernels = [_operators.Kernel(event) for event in (
             Event("gemm", 1000, 1400, launcher=7), Event("bias", 1300, 1500, launcher=7),
             Event("graph kernel", 1600, 1700, launcher=99),
@@ -81,7 +81,7 @@ class Summed(unittest.TestCase):
         self.assertAlmostEqual(alone["device_s"], 100e-9, 15)
         self.assertIn("no kernels", _operators.summed(calls(Event("aten::mm", 0, 9)), [], 1e-5)["notes"][0])
 
-    def test_threads_are_apart_and_what_is_not_listed_is_summed(self):
+    def test_threads_are_separate_and_unlisted_operators_are_summed(self):
         found = _operators.summed(calls(Event("a", 0, 100), Event("b", 50, 60, thread=2)), None, 1e-6)
         self.assertEqual([round(it["host_s"] * 1e9) for it in found["operators"]], [100, 10])
         many = [Event("op", 10 * n, 10 * n + 5, shapes=[[n]], types=["float"]) for n in range(450)]
@@ -107,14 +107,14 @@ class Profiles(unittest.TestCase):
         ops = measurement["ops"]
         self.assertEqual((ops["source"], ops["iterations"]), ("torch.profiler", 2))
         self.assertNotIn("device_busy_s", ops)
-        told = {(it["name"], it["phase"]): it for it in ops["operators"]}
+        found = {(it["name"], it["phase"]): it for it in ops["operators"]}
         for key in (
             ("aten::convolution_backward", "backward"), ("aten::addmm", "forward"), (_operators.DATA, "data"),
             ("aten::add_", "optimizer"),
         ):
-            self.assertIn(key, told)
-        self.assertEqual(told[("aten::convolution_backward", "backward")]["calls"], 2)
-        self.assertEqual(told[("aten::addmm", "forward")]["shapes"][1:3], [[4, 32], [32, 7]])
+            self.assertIn(key, found)
+        self.assertEqual(found[("aten::convolution_backward", "backward")]["calls"], 2)
+        self.assertEqual(found[("aten::addmm", "forward")]["shapes"][1:3], [[4, 32], [32, 7]])
         self.assertLessEqual(sum(it["host_s"] for it in ops["operators"]) + ops["rest_s"], 1.001 * ops["elapsed_s"])
         self.assertEqual(measurement["details"]["profiles"], ["ops"])
 
@@ -123,7 +123,7 @@ class Profiles(unittest.TestCase):
         self.assertNotIn("ops", measurement)
         self.assertEqual(measurement["details"]["profiles"], ["ops"])
 
-    def test_a_loop_of_its_own_has_no_profile_and_says_so_if_asked(self):
+    def test_a_custom_loop_without_a_profile_warns_if_one_is_requested(self):
         loop = "with worker.window(batch=4, warmup=1, iters=3, **options) as window:\n"
         loop += "    for _ in range(4):\n        window.step(train())\n"
         done, measurement, _ = measure(loop=loop, variables={"ORCHESTRATE_OPERATORS": "2"})
@@ -131,7 +131,7 @@ class Profiles(unittest.TestCase):
         self.assertNotIn("ops", measurement)
         self.assertIn("no iterations were profiled: loop over window.over(…)", done.stderr)
 
-    def test_a_loop_of_its_own_is_profiled_at_the_end_of_its_warm_up(self):
+    def test_a_custom_loop_is_profiled_at_the_end_of_its_warm_up(self):
         loop = "with worker.window(batch=4, warmup={}, iters=3, **options) as window:\n    for _ in range({} + 3):\n"
         loop += "        with window.waiting():\n            torch.zeros(9).tolist()\n        window.step(train())\n"
         # The first three are not profiled.

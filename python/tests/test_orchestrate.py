@@ -1,4 +1,4 @@
-"""Scripts under the real orchestrate: what they really did is what their records say, and who lies is caught."""
+"""Scripts under the real orchestrate: their records show what they did, and false declarations are detected."""
 
 import csv
 import json
@@ -19,7 +19,7 @@ ROOT = pathlib.Path(__file__).parent.parent.parent
 BUILT = ROOT / "target" / "debug"
 SECONDS = 600  # after which a test fails instead of waiting on
 
-# A worker whose lies are parameters of its matrix: each changes what is done, and not what is said.
+# A worker with a parameter `lie`: each value changes what it does, but not what it declares.
 SCRIPT = """
 import argparse
 import orchestrate_worker
@@ -76,7 +76,7 @@ class Project:
         holder = tempfile.TemporaryDirectory()
         test.addCleanup(holder.cleanup)
         self.path = pathlib.Path(holder.name)
-        # Variables such as PYTHONPATH do not reach a worker, but what stands beside its script does.
+        # Variables such as PYTHONPATH do not reach a worker, but modules beside its script do.
         os.symlink(pathlib.Path(SOURCES) / "orchestrate_worker", self.path / "orchestrate_worker")
         self.environment = {name: value for name, value in os.environ.items() if not name.startswith("ORCHESTRATE_")}
         self.environment["ORCHESTRATE_LOCK_DIR"] = str(self.path / "locks")
@@ -96,7 +96,7 @@ class Project:
         return process.returncode, out + errors
 
     def records(self, kind="timing"):
-        """Those of one kind: what is timed can be profiled by operator as well, which is a job of its own."""
+        """The records of one kind: a timed config can also be profiled by operator, which is a separate job."""
         found = [json.loads(path.read_text()) for path in sorted(self.path.glob("runs/*/record.json"))]
         return [record for record in found if record["key"]["kind"] == kind]
 
@@ -119,12 +119,12 @@ class Lies(unittest.TestCase):
         (record,) = project.records()
         return code, record["outcome"], printed
 
-    def test_an_honest_script_is_believed(self):
+    def test_true_declarations_are_accepted(self):
         for precision, flag in (("fp32", "false"), ("bf16", "true")):
             code, outcome, printed = self.outcome("none", precision, flag)
             self.assertEqual((code, outcome["kind"]), (0, "succeeded"), printed)
 
-    def test_what_was_not_done_as_asked_is_a_mismatch_whatever_the_script_says(self):
+    def test_deviations_from_the_request_are_mismatches_whatever_the_script_declares(self):
         for lie, precision, flag, expected in (
             ("precision", "fp32", "false", ("precision", "fp32", "bf16")),
             ("precision", "bf16", "false", ("precision", "bf16", "fp32")),
@@ -182,7 +182,7 @@ torch.distributed.destroy_process_group()
         project.write("ranks.yaml", self.MATRIX.format(python=sys.executable, iters=iters))
         return project
 
-    def test_one_record_holds_both_ranks(self):
+    def test_one_record_contains_both_ranks(self):
         project = self.project(200)
         code, printed = project.call("run", "ranks.yaml")
         self.assertEqual(code, 0, printed)
@@ -213,7 +213,7 @@ torch.distributed.destroy_process_group()
 
 
 def is_alive(pid):
-    """Whether the process runs; not if it only waits for somebody to ask how it ended."""
+    """Whether the process runs and is not a zombie."""
     try:
         return pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
     except OSError:
@@ -256,17 +256,17 @@ class Example(unittest.TestCase):
         self.assertEqual(project.call("report", "pytorch")[0], 0)
         with open(project.path / "report" / "pytorch" / "metrics.csv", newline="") as file:
             rows = list(csv.DictReader(file))
-        # Each is profiled by operator too, which is a line of its own.
+        # Each is also profiled by operator, which is a separate line.
         rows = [row for row in rows if row["kind"] == "timing"]
         self.assertEqual(len(rows), 3)
         with open(project.path / "report" / "pytorch" / "summary.csv", newline="") as file:
             summary = list(csv.DictReader(file))
-        # A busy machine marks runs, and then they do not count. They are rows of their own all the same.
+        # A busy machine marks runs, and then they do not count. They are separate rows all the same.
         self.assertEqual(len(summary), 3)
         self.assertEqual(len({row["training_gflop_per_sample"] for row in rows}), 1)
         self.assertNotIn("NA", {row["training_gflop_per_sample"] for row in rows})
-        told = [record["measurement"]["effective"].get("compile") for record in project.records()]
-        self.assertEqual(sorted(map(str, told)), ["False", "None", "True"])
+        reported = [record["measurement"]["effective"].get("compile") for record in project.records()]
+        self.assertEqual(sorted(map(str, reported)), ["False", "None", "True"])
         profiles = [record["measurement"]["ops"]["source"] for record in project.records("ops")]
         self.assertEqual(sorted(profiles), ["kineto", "torch.profiler", "torch.profiler"])
 

@@ -1,4 +1,4 @@
-"""What is read back from the real PyTorch on the processor: a script cannot say what it does not do."""
+"""Settings are read back from the real PyTorch on the processor: a script cannot declare what it does not do."""
 
 import importlib.util
 import json
@@ -14,7 +14,7 @@ from test_window import SOURCES, run
 HAS_PYTORCH = importlib.util.find_spec("torch") is not None
 REASON = "PyTorch is not installed for this Python"
 
-# A network of all that matters: a convolution, a linear layer, a loss that tells the classes.
+# A network with all relevant parts: a convolution, a linear layer, a loss that shows the classes.
 SCRIPT = """
 import orchestrate_worker as worker
 import torch
@@ -74,7 +74,7 @@ class ReadBack(unittest.TestCase):
         self.assertGreater(details["first_step_s"], 0)
         self.assertEqual((len(iterations), details["iteration_clock"]), (4, "host"))
 
-    def test_settings_of_pytorch_that_nobody_said(self):
+    def test_undeclared_settings_of_pytorch_are_read_back(self):
         setup = "network.to(memory_format=torch.channels_last)\n"
         setup += "images = images.to(memory_format=torch.channels_last)\n"
         setup += "torch.set_num_threads(1); torch.use_deterministic_algorithms(True)"
@@ -112,7 +112,7 @@ class ReadBack(unittest.TestCase):
         done, _, _ = run("import torch\n" + loop)
         self.assertEqual((done.returncode, done.stderr), (0, ""))
 
-    def test_precision_is_what_was_computed_in(self):
+    def test_precision_is_that_of_the_computation(self):
         for setup, said, found in (
             ("lower = True", "bf16", "bf16"), ("lower = True", "amp", "amp"), ("lower = True", "fp32", "bf16"),
             ("", "bf16", "fp32"),
@@ -120,10 +120,10 @@ class ReadBack(unittest.TestCase):
             with self.subTest(setup=setup, said=said):
                 done, measurement, _ = measure(f"{setup}\noptions.update(precision={said!r})")
                 self.assertEqual(measurement["effective"]["precision"], found)
-                warning = f"the script says precision={said}, but what it did shows precision={found}"
+                warning = f"the script declares precision={said}, but precision={found} was read back"
                 self.assertEqual(warning in done.stderr, said != found)
 
-    def test_what_multiplies_bf16_is_told(self):
+    def test_the_library_of_bf16_products_is_reported(self):
         able = "import orchestrate_worker\ntorch.ops.mkldnn._is_mkldnn_bf16_supported = lambda: {}\n"
         lower = "lower = True; options.update(precision='bf16')"
         for setup, found in (
@@ -148,7 +148,7 @@ class ReadBack(unittest.TestCase):
         self.assertNotEqual(done.returncode, 0)
         self.assertIn("float64", failed["failure"]["message"])
 
-    def test_a_compiled_network_is_told_from_an_eager_one(self):
+    def test_a_compiled_network_is_distinguished_from_an_eager_one(self):
         for lower, precision in ((False, "fp32"), (True, "bf16")):
             # The part that makes the graph is the same for all backends, and this one needs no compiler.
             setup = f"forward, lower = torch.compile(network, backend='aot_eager'), {lower}\n"
@@ -169,10 +169,10 @@ class ReadBack(unittest.TestCase):
         done, measurement, _ = measure("options.update(compile=True, channels_last='true')")
         settings = measurement["effective"]
         self.assertEqual((settings["compile"], settings["channels_last"]), (False, False))
-        self.assertIn("the script says compile=True, but what it did shows compile=False", done.stderr)
+        self.assertIn("the script declares compile=True, but compile=False was read back", done.stderr)
         self.assertIn("the script says channels_last=true", done.stderr)
 
-    def test_a_window_behind_a_loop_of_ones_own_reads_the_same(self):
+    def test_a_window_with_a_custom_loop_reads_the_same(self):
         loop = "train()\nwith worker.window(samples=12, **options) as window:\n"
         loop += "    for _ in range(3):\n        window.step(train())\n"
         _, measurement, iterations = measure(loop=loop)
@@ -187,13 +187,13 @@ class ReadBack(unittest.TestCase):
         done, measurement, _ = run(script.replace("import orchestrate_worker as worker\n", first) + LOOP)
         self.assertEqual(measurement["effective"]["precision"], "bf16", done.stderr)
 
-    def test_who_asks_for_pytorch_before_it_is_imported_changes_nothing(self):
+    def test_searching_for_pytorch_before_its_import_has_no_effect(self):
         asks = "import orchestrate_worker as worker, importlib.util\nassert importlib.util.find_spec('torch')\n"
         script = SCRIPT.format(setup="lower = True", optimizer="SGD")
         done, measurement, _ = run(script.replace("import orchestrate_worker as worker\n", asks) + LOOP)
         self.assertEqual(measurement["effective"]["precision"], "bf16", done.stderr)
 
-    def test_each_window_with_a_warmup_reads_its_own_training(self):
+    def test_each_window_with_a_warmup_reads_the_training_of_that_window(self):
         loop = LOOP + "images, labels, lower = images[:2], labels[:2], True\n"
         loop += "network.to(memory_format=torch.channels_last)\n"
         loop += "images = images.to(memory_format=torch.channels_last)\n" + LOOP
@@ -201,7 +201,7 @@ class ReadBack(unittest.TestCase):
         expected = {"batch": 2, "precision": "bf16", "channels_last": True}
         self.assertEqual({name: measurement["effective"][name] for name in expected}, expected)
 
-    def test_several_batches_in_a_step_are_what_the_script_says(self):
+    def test_several_batches_in_a_step_are_declared_by_the_script(self):
         loop = "with worker.window(batch=8, warmup=1, **options) as window:\n"
         loop += "    for _ in range(4):\n        train()\n        window.step(train())\n"
         _, measurement, _ = measure(loop=loop)
@@ -218,7 +218,7 @@ class ReadBack(unittest.TestCase):
         done, _, _ = measure(loop=loop)
         self.assertEqual((done.returncode, done.stderr), (0, ""))
 
-    def test_losses_in_one_tensor_are_told_apart_and_what_is_no_number_is_none(self):
+    def test_losses_in_one_tensor_are_distinguished_and_nan_is_none(self):
         # Behind a warm-up, a loss on the processor is read in a shorter way.
         for warmup in (0, 1):
             with self.subTest(warmup=warmup):
@@ -305,7 +305,7 @@ distributed.destroy_process_group()
         details = measurement["details"]
         self.assertEqual([line["rank"] for line in details["ranks"]], [0, 1])
         self.assertEqual([line["samples"] for line in details["ranks"]], [32, 32])
-        # What a script says is kept, whichever rank is slowest.
+        # Declarations of the script are kept, whichever rank is slowest.
         self.assertEqual((details["of_0"], details["of_1"], details["rank"]), (0, 1, 0))
         slowest = details["ranks"][details["slowest_rank"]]
         self.assertEqual(measurement["elapsed_s"], slowest["elapsed_s"])

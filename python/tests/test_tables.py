@@ -1,4 +1,4 @@
-"""The tables of a report, read with pandas by the schema beside them and by nothing else."""
+"""The tables of a report, read with pandas using only the schema beside them."""
 
 import json
 import os
@@ -36,7 +36,7 @@ limits: { retries: 0 }
 worker: { command: [python3, small.py, "{batch}", "{repeat}", "{compile}", "{optimizer}"] }
 """
 
-# What pandas calls the types of a Table Schema. What may be a word is read as one.
+# pandas' names of the types of a Table Schema. Columns that may contain words are read as text.
 TYPES = {"string": "string", "integer": "Int64", "number": "float64", "boolean": "boolean", "any": "string"}
 
 
@@ -61,7 +61,7 @@ def needs_pandas(test):
 
 @needs_pandas
 class Tables(unittest.TestCase):
-    """A report with runs that count, runs that failed, and parameters and metrics of the worker's own."""
+    """A report with runs that count, runs that failed, and parameters and metrics that the worker defines."""
 
     @classmethod
     def setUpClass(cls):

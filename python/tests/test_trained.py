@@ -1,4 +1,4 @@
-"""What is read of weights and optimizers, and of stages that are computed within the backward pass."""
+"""Facts about weights and optimizers, and about stages that are computed within the backward pass."""
 
 import os
 import unittest
@@ -9,13 +9,13 @@ from test_pytorch import HAS_PYTORCH, REASON
 
 @unittest.skipUnless(HAS_PYTORCH or os.environ.get("ORCHESTRATE_NEEDS_PYTORCH"), REASON)
 class Trained(unittest.TestCase):
-    """What was trained is what counts, wherever it is."""
+    """Only trained tensors count, wherever they are."""
 
     lines = test_graph.Graphs.lines
 
-    def test_an_input_with_a_gradient_of_its_own_is_no_weight(self):
+    def test_an_input_with_a_gradient_is_not_a_weight(self):
         found = self.lines("""
-def told(network, x, *held):
+def report(network, x, *held):
     optimizer = torch.optim.SGD(held, lr=0.01) if held else None
     def train():
         loss = cross_entropy(network(x.float()), torch.tensor([0, 1, 2, 3]))
@@ -25,17 +25,17 @@ def told(network, x, *held):
         found = measure(train, warmup)
         print(found["details"].get("parameters"), found["effective"].get("parameter_types"))
 x, weights, other = (torch.randn(*sizes, requires_grad=True) for sizes in ((4, 6), (6, 7), (1,)))
-told(lambda x: x @ weights, x)
-told(lambda x: x @ weights, x, weights)
+report(lambda x: x @ weights, x)
+report(lambda x: x @ weights, x, weights)
 layer = torch.nn.Linear(6, 7)
 wide = torch.randn(4, 6, dtype=torch.float64, requires_grad=True)
-told(layer, wide)
-told(layer, wide, *layer.parameters())
-told(lambda x: layer(x) + other, wide, *layer.parameters(), other)
+report(layer, wide)
+report(layer, wide, *layer.parameters())
+report(lambda x: layer(x) + other, wide, *layer.parameters(), other)
 # Each process has a part of the weights, or an optimizer has copies of them.
-told(layer, wide, other)
+report(layer, wide, other)
 layer.weight._is_flat_param = True
-told(layer, wide, *layer.parameters())
+report(layer, wide, *layer.parameters())
 """)
         counts = [4 * 6 + 6 * 7, 6 * 7, 7 * 7, 7 * 7, 7 * 7 + 1, None, None]
         self.assertEqual(found, [f"{count} None" for count in counts for _ in range(2)])
@@ -43,7 +43,7 @@ told(layer, wide, *layer.parameters())
     def test_objects_that_are_frozen_are_found_if_they_were_there_when_the_window_was_entered(self):
         found = self.lines("""
 import gc
-def told(train, before=lambda: None):
+def report(train, before=lambda: None):
     errors = io.StringIO()
     before()
     with contextlib.redirect_stderr(errors):
@@ -54,13 +54,14 @@ train = trainer(recurrent(), sequences())
 def train_frozen():
     gc.freeze()
     return train()
-told(train_frozen)
-told(train, before=gc.freeze)
+report(train_frozen)
+report(train, before=gc.freeze)
 """)
         self.assertEqual(found[0], "[] sgd ")
-        self.assertRegex(found[1], r"^\['batch'\] None orchestrate_worker: nobody knows .* gc\.freeze\(\) hides")
+        warning = r"the input of the network is unknown, because gc\.freeze\(\) hides it"
+        self.assertRegex(found[1], r"^\['batch'\] None orchestrate_worker: " + warning)
 
-    def test_what_is_computed_within_the_backward_pass_is_read_too(self):
+    def test_graphs_within_the_backward_pass_are_read_too(self):
         found = self.lines("""
 from torch.utils.checkpoint import checkpoint
 class Network(torch.nn.Module):
@@ -72,7 +73,7 @@ class Network(torch.nn.Module):
         for stage in self.stages:
             x = checkpoint(stage, x, use_reentrant=True)
         return self.head(x)
-def told(train, **options):
+def report(train, **options):
     found = measure(train, **options)
     details = found["details"]
     words = found["effective"].get("product_types"), details.get("parameters"), details["repeated"]
@@ -81,18 +82,18 @@ names = "precision", "compile", "channels_last", "tf32", "optimizer", "classes"
 network, data = Network(), pictures()
 data[0].requires_grad_()
 for warmup in (0, 2):
-    told(trainer(network, data), warmup=warmup)
+    report(trainer(network, data), warmup=warmup)
     # Each stage is computed in the type of its forward pass.
-    told(trainer(network, data, lower=True), warmup=warmup)
+    report(trainer(network, data, lower=True), warmup=warmup)
 network.to(memory_format=torch.channels_last)
 images = data[0].detach().to(memory_format=torch.channels_last).requires_grad_()
-told(trainer(network, (images, data[1])), warmup=1)
+report(trainer(network, (images, data[1])), warmup=1)
 """)
         settings = 'false, "sgd", 7, null, {}, ["batch"]]'.format(3 * (3 * 3 * 9 + 3) + 3 * 16 * 16 * 7 + 7)
         eager = ['["fp32", false, false, ' + settings, '["bf16", false, false, ' + settings]
         self.assertEqual(found, eager * 2 + ['["fp32", false, true, ' + settings])
 
-    def test_what_hides_its_products_shows_no_precision(self):
+    def test_hidden_products_show_no_precision(self):
         found = self.lines("""
 from torch.utils import checkpoint
 # A pass that this package does not see.
@@ -109,7 +110,7 @@ for warmup in (0, 2):
     ) as window:
         for _ in range(warmup + 3):
             window.step(train())
-    tell(window.measurement, "precision", "compile", "tf32", "optimizer", "classes")
+    show(window.measurement, "precision", "compile", "tf32", "optimizer", "classes")
     print(window.measurement["details"].get("parameters"), window.measurement["details"]["repeated"])
 """)
         self.assertEqual(found, ['["bf16", true, null, "sgd", 7]', "None ['batch', 'compile', 'precision']"] * 2)

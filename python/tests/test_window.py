@@ -32,7 +32,7 @@ def read(path, parse):
 
 
 class Counts(unittest.TestCase):
-    """What a window counts is what is written."""
+    """The counts of a window are written unchanged."""
 
     def test_a_loop_over_data_warms_up_measures_and_ends_by_itself(self):
         done, measurement, iterations = run(
@@ -61,7 +61,7 @@ class Counts(unittest.TestCase):
         self.assertEqual(lines[0], {"event": "warmup", "done": 1, "of": 4})
         self.assertEqual(lines[-1], {"event": "measure", "done": 7, "of": 7})
 
-    def test_a_window_behind_a_warmup_of_ones_own_counts_steps(self):
+    def test_a_window_after_a_custom_warmup_counts_steps(self):
         _, measurement, iterations = run(
             "import orchestrate_worker as worker\n"
             "with worker.window(samples=12, precision='fp32') as window:\n"
@@ -72,7 +72,7 @@ class Counts(unittest.TestCase):
         self.assertEqual((measurement["effective"]["iters"], len(iterations)), (3, 4))
         self.assertNotIn("warmup", measurement["effective"])
 
-    def test_a_loop_that_does_not_tell_its_waits_has_unknown_ones_and_not_none(self):
+    def test_waits_that_a_loop_does_not_report_are_unknown_and_not_zero(self):
         for body, known in (("pass", False), ("with window.waiting(): pass", True), ("window.waited(0.0)", True)):
             with self.subTest(body):
                 _, measurement, iterations = run(
@@ -84,7 +84,7 @@ class Counts(unittest.TestCase):
                 self.assertEqual([cell != "" for cell in cells], [known] * 3)
                 self.assertEqual("data_wait_s" in measurement["details"], known)
 
-    def test_what_waits_for_data_is_counted_and_only_within_the_window(self):
+    def test_waits_for_data_are_counted_only_within_the_window(self):
         _, measurement, iterations = run(
             "import time, orchestrate_worker as worker\n"
             "def data():\n"
@@ -97,12 +97,12 @@ class Counts(unittest.TestCase):
             "        pass\n"
         )
         waits = [float(line.split(",")[2]) for line in iterations[1:]]
-        # Each wait is at least what the data took, and what it took for the warm-up is in none.
+        # Each wait is at least the time of the data, without that of the warm-up.
         self.assertTrue(all(wait >= 0.05 for wait in waits), waits)
         self.assertAlmostEqual(measurement["details"]["data_wait_s"], sum(waits), places=6)
         self.assertLessEqual(sum(waits), measurement["elapsed_s"])
 
-    def test_what_a_system_does_not_tell_is_left_out(self):
+    def test_facts_that_a_system_does_not_report_are_left_out(self):
         done, measurement, _ = run(
             "import sys\n"
             "sys.modules['resource'] = None\n"
@@ -126,7 +126,7 @@ class Counts(unittest.TestCase):
         )
         self.assertEqual(measurement["details"]["involuntary_switches"], 7)
 
-    def test_memory_is_that_of_the_window_and_not_of_what_follows(self):
+    def test_memory_is_that_of_the_window_only(self):
         _, measurement, _ = run(
             "import orchestrate_worker as worker\n"
             "peak = [100]\n"
@@ -151,7 +151,7 @@ class Counts(unittest.TestCase):
         total = sum(float(line.split(",")[1]) for line in iterations[1:])
         self.assertAlmostEqual(measurement["elapsed_s"], total, places=6)
 
-    def test_the_window_ends_with_the_data_and_not_with_what_follows(self):
+    def test_the_window_ends_with_the_data(self):
         _, measurement, iterations = run(
             "import time, orchestrate_worker as worker\n"
             "with worker.window(batch=1, precision='fp32') as window:\n"
@@ -173,7 +173,7 @@ class Counts(unittest.TestCase):
         self.assertEqual(measurement["details"]["first_non_finite_iteration"], 1)
         self.assertIsNone(measurement["details"]["last_loss"])
 
-    def test_metrics_of_ones_own_and_the_unit_of_a_sample(self):
+    def test_metrics_of_the_script_and_the_unit_of_a_sample(self):
         done, measurement, _ = run(
             "import orchestrate_worker as worker\n"
             "with worker.window(batch=2, warmup=3, iters=5, unit='sequences', precision='fp32') as window:\n"
@@ -237,7 +237,7 @@ class Counts(unittest.TestCase):
         )
         self.assertEqual((done.returncode, done.stderr), (0, ""))
 
-    def test_without_orchestrate_the_same_numbers_are_printed_and_nothing_is_written(self):
+    def test_without_orchestrate_the_same_numbers_are_printed_and_no_file_is_written(self):
         done, measurement, iterations = run(
             "import orchestrate_worker as worker\n"
             "with worker.window(batch=3, warmup=1, precision='bf16', model='tiny', depth=5) as window:\n"
@@ -272,7 +272,7 @@ image, label, target = Array(3, 8, 9), Array(), {"boxes": Array(2, 4)}
 
 
 class Shapes(unittest.TestCase):
-    """What the shapes of the data tell."""
+    """The facts that the shapes of the data show."""
 
     def assert_batches(self, *cases):
         checks = [f"assert measure({data}) == {batch}, {data!r}" for data, batch in cases]
@@ -286,7 +286,7 @@ class Shapes(unittest.TestCase):
             ("(['a', 'b'], Array(16, 5))", 16), ("(Array(3, 8, 9), Array(3))", 3),
         )
 
-    def test_what_the_script_says_is_believed_and_repeated(self):
+    def test_declarations_of_the_script_are_accepted_and_repeated(self):
         self.assert_batches(
             ("Array(35, 20), batch=20", 20), ("Array(16, 1024), batch=16 * 1024, unit='tokens'", 16 * 1024),
             ("Array(35, 20), Array(30, 20), Array(20, 20), batch=20", 20), ("Array(35, 20), batch=4", 4),
@@ -294,14 +294,14 @@ class Shapes(unittest.TestCase):
             ("[(image, target)] * 5, batch=5", 5), ("[{'image': image}] * 5, batch=5", 5),
         )
 
-    def test_tensors_in_a_list_are_told_by_what_is_beside_them(self):
+    def test_tensors_in_a_list_are_identified_by_their_neighbours(self):
         self.assert_batches(
             ("((image,) * 5, (target,) * 5)", 5), ("((image,) * 3, (target,) * 3)", 3),
             ("([image] * 5, Array(5))", 5), ("{'images': [image] * 5, 'labels': [1] * 5}", 5),
             ("([Array(16, 6), Array(16, 5)], Array(16))", 16), ("({'a': [Array(16, 6)] * 2}, Array(16))", 16),
         )
 
-    def test_what_does_not_begin_with_the_batch_must_be_said(self):
+    def test_data_that_do_not_begin_with_the_batch_need_a_declaration(self):
         for item in (
             "((image,) * 5,)", "[(image, target)] * 5", "[(image, label)] * 5", "[(image, image)] * 5", "[image] * 5",
             "[{'image': image}] * 5", "([Array(16, 6), Array(16, 5)],)", "([Array(16, 6)] * 2, Array(5))",
@@ -309,7 +309,7 @@ class Shapes(unittest.TestCase):
             with self.subTest(item):
                 done, measurement, _ = run(f"{ARRAYS}measure({item})")
                 self.assertNotEqual(done.returncode, 0)
-                self.assertIn("nothing shows how many samples a batch holds: say batch=", str(measurement))
+                self.assertIn("the number of samples per batch is unknown: declare it", str(measurement))
 
     def test_a_shape_that_cannot_be_read_is_none(self):
         script = "class Nested:\n    @property\n    def shape(self): raise RuntimeError\n"
@@ -320,7 +320,7 @@ class Shapes(unittest.TestCase):
 
 
 class Refused(unittest.TestCase):
-    """What cannot be measured is refused, with what to change; and orchestrate is told."""
+    """Windows that cannot be measured are refused, with the change to make; the failure is written for orchestrate."""
 
     def assert_refused(self, script, *words):
         done, measurement, _ = run("import orchestrate_worker as worker\n" + script)
@@ -341,25 +341,25 @@ class Refused(unittest.TestCase):
     def test_a_loop_that_was_left(self):
         script = "with worker.window(batch=1, precision='fp32') as window:\n"
         loop = "    for item in window.over(range(9)):\n        if item == 4:\n            break\n"
-        self.assert_refused(script + loop, "was left before its end", "let it end by itself")
+        self.assert_refused(script + loop, "was left before its end", "let it run to its end")
 
     def test_counts_that_contradict_each_other(self):
         script = "with worker.window(samples=10, batch=4, precision='fp32') as window:\n    "
-        self.assert_refused(script + "pass\n", "10 samples are not what batches of 4 hold")
-        self.assert_refused(script + "window.step()\n", "10 samples are not what 1 iterations of 4 hold")
+        self.assert_refused(script + "pass\n", "10 samples do not match batches of 4")
+        self.assert_refused(script + "window.step()\n", "10 samples do not match 1 iterations of 4")
         script = "with worker.window(batch=4, iters=1, precision='fp32') as window:\n"
         self.assert_refused(script + "    window.step()\n    window.step()\n", "the window of 1 iterations is over")
 
-    def test_what_nothing_shows_must_be_said(self):
+    def test_settings_without_evidence_must_be_declared(self):
         script = "with worker.window({}) as window:\n    window.step()\n"
-        self.assert_refused(script.format("batch=1"), "nothing shows the precision")
-        self.assert_refused(script.format("precision='fp32'"), "nothing shows how many samples")
-        self.assert_refused("with worker.window(batch=2, precision='fp32'):\n    pass\n", "nothing was counted")
+        self.assert_refused(script.format("batch=1"), "the precision cannot be read back")
+        self.assert_refused(script.format("precision='fp32'"), "the number of samples per batch is unknown")
+        self.assert_refused("with worker.window(batch=2, precision='fp32'):\n    pass\n", "no iterations were counted")
 
-    def test_a_device_that_nobody_waits_for(self):
+    def test_a_device_that_cannot_be_synchronised(self):
         for device in ("cuda", "gpu"):
             script = f"with worker.window(batch=1, precision='fp32', device={device!r}) as window:\n    window.step()\n"
-            self.assert_refused(script, f"nobody waits for device={device}, because neither PyTorch nor JAX is loaded")
+            self.assert_refused(script, f"device={device} cannot be synchronised without PyTorch or JAX")
 
     def test_batches_of_several_sizes(self):
         script = "class Batch:\n    def __init__(self, of): self.shape = (of,)\n"
@@ -385,7 +385,7 @@ class Refused(unittest.TestCase):
             self.assert_refused(f"worker.window({words})\n", f"{name}: expected a whole number")
 
     def test_flops_are_no_setting(self):
-        refused = "flops_per_sample is no setting: call window.detail(flops_per_sample=…)"
+        refused = "flops_per_sample is not a setting: call window.detail(flops_per_sample=…)"
         self.assert_refused("worker.window(batch=1, flops_per_sample=1e9)\n", refused)
         script = "with worker.window(batch=1, precision='fp32') as window:\n    window.{}(flops_per_sample=1e9)\n"
         self.assert_refused(script.format("report"), refused)
@@ -394,7 +394,7 @@ class Refused(unittest.TestCase):
 
     def test_metrics_that_cannot_be(self):
         window = "with worker.window(batch=1, precision='fp32') as window:\n    window.step()\n    "
-        self.assert_refused(window + "window.metric('Top 1', 1)", "'Top 1' is no name of a metric")
+        self.assert_refused(window + "window.metric('Top 1', 1)", "'Top 1' is not a name of a metric")
         self.assert_refused(window + "window.metric('top1', 'high')", "the metric 'top1' is 'high': expected a number")
         twice = "window.metric('a', 1); window.count('a', 1)"
         self.assert_refused(window + twice, "'a' is a metric and is counted, too")
@@ -419,7 +419,7 @@ class Refused(unittest.TestCase):
 class Failures(unittest.TestCase):
     """An exception is reported, wherever it was raised, and still ends the script as ever."""
 
-    def test_of_memory_is_told_apart_with_its_sizes(self):
+    def test_out_of_memory_is_reported_with_its_sizes(self):
         said = "CUDA out of memory. Tried to allocate 2.50 GiB. GPU 0 has a total capacity of 79.11 GiB of which "
         said += "512.00 MiB is free. Including non-PyTorch memory"
         done, measurement, _ = run(f"import orchestrate_worker\nraise RuntimeError({said!r})\n")
@@ -431,14 +431,14 @@ class Failures(unittest.TestCase):
         _, measurement, _ = run("import orchestrate_worker\nraise MemoryError\n")
         self.assertEqual(measurement["failure"], {"kind": "out_of_memory", "message": "MemoryError"})
 
-    def test_any_other_has_its_words(self):
+    def test_other_exceptions_are_reported_with_their_message(self):
         _, measurement, _ = run(
             "import orchestrate_worker as worker\n"
             "with worker.window(batch=1, precision='fp32'):\n    raise ValueError('no such\\nnetwork')\n"
         )
         self.assertEqual(measurement["failure"], {"kind": "failed", "message": "ValueError: no such network"})
 
-    def test_a_measurement_is_not_replaced_by_what_happens_after_it(self):
+    def test_a_measurement_is_not_replaced_by_a_later_failure(self):
         done, measurement, _ = run(
             "import orchestrate_worker as worker\n"
             "with worker.window(batch=1, precision='fp32') as window:\n    window.step()\n"
@@ -446,7 +446,7 @@ class Failures(unittest.TestCase):
         )
         self.assertEqual((done.returncode, measurement["samples"]), (1, 1))
 
-    def test_whoever_stops_the_script_is_no_failure(self):
+    def test_stopping_the_script_is_not_a_failure(self):
         _, measurement, _ = run("import orchestrate_worker\nraise KeyboardInterrupt\n")
         self.assertIsNone(measurement)
 

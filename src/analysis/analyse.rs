@@ -1,4 +1,4 @@
-//! Derives everything that a report says from a study.
+//! Derives the content of a report from a study.
 
 use super::axes::{self, Effect};
 use super::bound::{self, Class};
@@ -21,7 +21,7 @@ use super::{Cell, Run, Study};
 use crate::job::varying_parameters;
 use crate::threads;
 
-/// Everything that a report says.
+/// The content of a report.
 #[derive(Clone, Debug)]
 pub struct Analysis<'a> {
     /// Every job of the plan, ordered by config, repeat and kind.
@@ -30,33 +30,33 @@ pub struct Analysis<'a> {
     pub rows: Vec<Row<'a>>,
     /// One roofline per device with peaks, by env.
     pub rooflines: Vec<Roofline<'a>>,
-    /// Where the time of each row goes, in their order; `None` without a profile.
+    /// The breakdown of the time of each row, in their order; `None` without a profile.
     pub breakdowns: Vec<Option<Breakdown<'a>>>,
-    /// What limits each row, in their order.
+    /// The limit of each row, in their order.
     pub classes: Vec<Class>,
-    /// What each axis brings.
+    /// Effect of each axis.
     pub axes: Vec<Effect>,
-    /// The five lines that sum it up.
+    /// The five lines at the top.
     pub brief: Vec<BriefLine>,
     /// The fastest row of each network in each env, by its index.
     pub fastest: Vec<usize>,
-    /// The rows that differ in the batch alone.
+    /// The lines: rows that differ only in the batch.
     pub lines: Vec<Line>,
-    /// How throughput grows with the batch.
+    /// The growth of throughput with the batch.
     pub curves: Vec<Curve>,
     /// The runs of each machine, by time.
     pub sequences: Vec<Sequence>,
-    /// What a sample costs against how fast it is, by price, network and unit.
+    /// Cost against throughput, by price, network and unit.
     pub tradeoffs: Vec<Tradeoff>,
     /// The findings, as sentences.
     pub findings: Vec<Finding>,
     /// The names of the parameters that differ between configs.
     pub varying: Vec<String>,
-    /// The names of parameters and metrics that have columns of their own.
+    /// The names of parameters and metrics with separate columns.
     pub own: Own,
 }
 
-/// What everything else that a report says is derived from.
+/// The runs and rows that the rest of a report is derived from.
 #[derive(Clone, Debug)]
 pub struct Judged<'a> {
     /// Every job of the plan, ordered by config, repeat and kind.
@@ -104,7 +104,7 @@ pub fn analyse(study: &Study) -> Analysis<'_> {
     }
 }
 
-/// Derives which runs of `study` count, and what they come to.
+/// Decides which runs of `study` count, and derives their rows.
 pub fn judge(study: &Study) -> Judged<'_> {
     let thresholds = study.thresholds;
     let mut cells: Vec<&Cell> = study.cells.iter().collect();

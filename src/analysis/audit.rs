@@ -1,8 +1,9 @@
-//! The exclusion audit: what the rows are with the runs that marks leave out, and without them.
+//! The exclusion audit: the throughput of each row with and without the runs that marks leave out ([`Audited`]), and
+//! the mean effect over all rows ([`Bias`]).
 //!
-//! Marks go by what else the machine did and not by throughput, save `spilled`, so they pick no run because it is slow.
-//! The runs that they leave out can be slow all the same, and then leaving them out makes a table faster. That is meant
-//! to be seen. So nothing here depends on whether the user includes marked runs in the statistics.
+//! Except for `spilled`, marks depend on the activity of the machine and not on throughput, so they do not select slow
+//! runs. The runs left out can still be slower than the others, and then leaving them out makes a table faster. The
+//! audit shows this, whether or not the user includes marked runs in the statistics.
 
 use std::collections::BTreeMap;
 
@@ -14,42 +15,42 @@ use super::versus::ratio_texts;
 use crate::stats::{self, CONFIDENCE, Interval};
 use crate::text::count_text;
 
-/// A row with the runs that marks leave out, and without them.
+/// A row with and without the runs that marks leave out.
 #[derive(Clone, Debug)]
 pub struct Audited<'a> {
     /// The row.
     pub row: &'a Row<'a>,
-    /// How many of its runs have a mark that leaves them out.
+    /// The number of its runs that marks leave out.
     pub left_out: usize,
-    /// How many earlier results of its jobs had such a mark, and were replaced by a re-run.
+    /// The number of earlier results of its jobs that marks leave out and that a re-run replaced.
     pub replaced: usize,
-    /// How many of all these each mark leaves out, in the order of their names. A run with two marks is counted twice.
+    /// The number of these runs and results by mark, sorted by name. A run with two marks is counted twice.
     pub by_mark: BTreeMap<&'static str, usize>,
-    /// The throughput of the runs without such a mark.
+    /// The throughput of the runs that are not left out.
     pub without: Throughput,
-    /// That of all runs, those that were replaced included.
+    /// The throughput of all runs, including replaced ones.
     pub with: Throughput,
-    /// That of the runs with such a mark, those that were replaced included.
+    /// The throughput of the runs left out, including replaced ones.
     pub excluded: Throughput,
 }
 
 /// The throughput of some runs of a row. An unsynchronised run has none.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Throughput {
-    /// How many of them have one.
+    /// The number of runs that have a throughput.
     pub n: usize,
-    /// Their geometric mean, in samples per second.
+    /// The geometric mean of their throughputs, in samples per second.
     pub mean: Option<f64>,
 }
 
-/// What leaving out runs does to the rows that have runs of both kinds.
+/// The effect of leaving out runs, over the rows that have runs of both kinds.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Bias {
-    /// How many rows these are.
+    /// The number of these rows.
     pub rows: usize,
     /// The throughput of the runs left out ÷ that of the others of their row: the geometric mean over the rows.
     pub excluded: f64,
-    /// Student's interval of it, over the logs; `None` for fewer than three rows.
+    /// Student's interval of `excluded`, over the logs; `None` for fewer than three rows.
     pub interval: Option<Interval>,
     /// The throughput without the runs left out ÷ that of all runs: the geometric mean over the rows.
     pub table: f64,
@@ -61,7 +62,7 @@ impl Throughput {
         Throughput { n: rates.len(), mean: stats::geometric_mean(&rates).ok() }
     }
 
-    /// Its geometric mean as a multiple of that of `other`.
+    /// The ratio of the geometric means, `self` ÷ `other`.
     fn over(self, other: Throughput) -> Option<f64> {
         Some(self.mean? / other.mean?)
     }
@@ -98,18 +99,18 @@ impl<'a> Audited<'a> {
         self.excluded.over(self.without)
     }
 
-    /// How many of the runs left out or replaced have no throughput.
+    /// The number of runs left out or replaced that have no throughput.
     pub fn without_throughput(&self) -> usize {
         self.left_out + self.replaced - self.excluded.n
     }
 }
 
-/// Each of `rows` that has a run with a result, in their order.
+/// The audit of each of `rows` that has a run with a result, in order.
 pub fn audit<'a>(rows: &'a [Row<'_>]) -> Vec<Audited<'a>> {
     rows.iter().filter(|row| !row.runs.is_empty()).map(Audited::of).collect()
 }
 
-/// What leaving out runs does to the `audited` rows on the whole. `None` if no row has runs of both kinds.
+/// The mean effect of leaving out runs, over the `audited` rows. `None` if no row has runs of both kinds.
 pub fn bias(audited: &[Audited<'_>]) -> Option<Bias> {
     let both = audited.iter().filter_map(|line| Some((line.excluded_ratio()?, line.ratio()?)));
     let (excluded, table): (Vec<f64>, Vec<f64>) = both.unzip();
@@ -122,26 +123,26 @@ pub fn bias(audited: &[Audited<'_>]) -> Option<Bias> {
 }
 
 impl Bias {
-    /// How far the runs left out are from the others: the share by which they are slower or faster.
+    /// The share by which the runs left out are slower or faster than the others.
     pub fn distance(&self) -> f64 {
         (self.excluded - 1.0).abs()
     }
 
-    /// Whether the interval tells that they are not as fast as the others. With fewer than three rows, nothing does.
-    pub fn is_certain(&self) -> bool {
+    /// Whether the runs left out are significantly slower or faster than the others. `false` for fewer than three rows.
+    pub fn is_significant(&self) -> bool {
         self.interval.is_some_and(|interval| interval.low > 1.0 || interval.high < 1.0)
     }
 
-    /// Both ratios in words, with the `threshold` that the first one passed.
+    /// Both ratios as sentences, with the `threshold` that the first one exceeds.
     pub fn sentence(&self, threshold: f64) -> Sentence {
         let size = Compared::passed(Threshold::ExclusionBias, self.distance(), threshold, 1);
-        let ends = self.interval.map(|interval| self.certain(interval));
+        let ends = self.interval.map(|interval| self.significant_ends(interval));
         let printed = ends.as_ref().map(|ends| ends.each_ref().map(|end| end.number().to_owned()));
         let text = self.text(size.number(), printed, &format!("; threshold {}", size.limit()));
         Sentence::new(text, [size]).claiming(ends.into_iter().flatten())
     }
 
-    /// Both ratios in words, whatever they are.
+    /// Both ratios as sentences, significant or not.
     pub fn words(&self) -> String {
         let printed = self.interval.map(|interval| {
             let [_, low, high] = ratio_texts(self.excluded, interval);
@@ -150,8 +151,8 @@ impl Bias {
         self.text(&percent(self.excluded), printed, "")
     }
 
-    /// The ends of an interval that says that the runs left out are not as fast as the others.
-    fn certain(&self, Interval { low, high, .. }: Interval) -> [Compared; 2] {
+    /// The ends of an interval that excludes 1, with that claim.
+    fn significant_ends(&self, Interval { low, high, .. }: Interval) -> [Compared; 2] {
         let relation = if self.excluded < 1.0 { Relation::Below } else { Relation::Above };
         Compared::all([low, high].map(|end| (end, relation, Limit::understood(1.0))), 3)
     }
@@ -163,11 +164,11 @@ impl Bias {
             None => "too few rows for an interval".to_owned(),
         };
         let than = match size {
-            NOTHING => "as fast as".to_owned(),
+            NO_CHANGE => "as fast as".to_owned(),
             _ => format!("{size} % {} than", if self.excluded < 1.0 { "slower" } else { "faster" }),
         };
         let table = match &*percent(self.table) {
-            NOTHING => "hardly changes their throughput".to_owned(),
+            NO_CHANGE => "hardly changes their throughput".to_owned(),
             by => {
                 format!("{} their throughput by {by} %", if self.table < 1.0 { "lowers" } else { "raises" })
             }
@@ -179,10 +180,10 @@ impl Bias {
     }
 }
 
-/// What [`percent`] says of a ratio that is hardly different from 1.
-const NOTHING: &str = "0.0";
+/// The text of [`percent`] for a ratio of nearly 1.
+const NO_CHANGE: &str = "0.0";
 
-/// How far `ratio` is from 1, in percent.
+/// The difference of `ratio` from 1, in percent with one decimal.
 fn percent(ratio: f64) -> String {
     format!("{:.1}", 100.0 * (ratio - 1.0).abs())
 }
@@ -204,7 +205,7 @@ mod tests {
     };
     const NOTHING: Change = |_| {};
 
-    /// A row of each batch, of runs with these rates.
+    /// A study with one row (batch 1, 2, …) for each of `rows`: the samples per second of its runs, and their changes.
     fn study(rows: &[&[(f64, Change)]]) -> StudyBuilder {
         rows.iter().zip(1..).fold(StudyBuilder::new(), |builder, (runs, batch)| {
             runs.iter().zip(1..).fold(builder, |builder, ((rate, change), repeat)| {
@@ -226,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn a_row_is_audited_with_its_marked_runs_and_without_them() {
+    fn a_row_is_audited_with_and_without_its_marked_runs() {
         let row: &[(f64, Change)] = &[(10.0, NOTHING), (12.0, NOTHING), (6.0, CONTENDED), (8.0, BOTH)];
         for study in [study(&[row]).build(), study(&[row]).include_marked().build()] {
             let analysis = analyse(&study);
@@ -240,9 +241,9 @@ mod tests {
         }
     }
 
-    /// `replace_marked` leaves whole rows. What it replaced was left out all the same.
+    /// After `replace_marked`, no run of a row is left out, but the replaced runs were.
     #[test]
-    fn what_a_re_run_replaced_for_a_mark_is_audited() {
+    fn replaced_runs_are_audited() {
         let row: &[(f64, Change)] = &[(10.0, NOTHING), (12.0, NOTHING), (11.0, NOTHING)];
         let earlier: &[(f64, Change)] = &[(5.0, CONTENDED), (30.0, NOTHING)];
         let study = Study { replaced: study(&[earlier]).build().cells, ..study(&[row]).build() };
@@ -258,16 +259,16 @@ mod tests {
         assert_eq!(audit(&analyse(&study).rows)[0].replaced, 0, "of another config");
     }
 
-    /// Two matrices ran at once on a host that does not tell its load, and both were repeated.
+    /// Two matrices ran simultaneously on a host that does not record its load, and both were repeated.
     #[test]
-    fn replaced_runs_that_overlapped_are_seen() {
+    fn replaced_runs_that_overlapped_are_audited() {
         let row: &[(f64, Change)] = &[(10.0, NOTHING), (12.0, NOTHING), (11.0, NOTHING)];
-        let replaced = |is_at_once: bool| {
+        let replaced = |is_simultaneous: bool| {
             let earlier = [4, 1].into_iter().fold(StudyBuilder::new(), |builder, batch| {
                 builder.run_with(key("cpu", "resnet18", batch, 1), 5.0, |record| {
                     record.observed.host_busy_s = None;
                     let took = record.ended_at - record.started_at;
-                    let by = if is_at_once { 0 } else { i64::from(batch) };
+                    let by = if is_simultaneous { 0 } else { i64::from(batch) };
                     record.started_at = chrono::DateTime::UNIX_EPOCH + chrono::TimeDelta::days(by);
                     record.ended_at = record.started_at + took;
                 })
@@ -279,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_without_a_ratio_have_none() {
+    fn rows_without_both_kinds_of_runs_have_no_ratio() {
         let all_out: &[(f64, Change)] = &[(10.0, CONTENDED), (12.0, CONTENDED)];
         let without_throughput: &[(f64, Change)] = &[(10.0, NOTHING), (99.0, UNSYNCHRONISED)];
         let nothing: &[(f64, Change)] = &[(99.0, UNSYNCHRONISED)];
@@ -307,12 +308,12 @@ mod tests {
         assert_eq!(bias_of(&[none, all]), None);
         let few = bias_of(&[&one, &two, none, all]).unwrap();
         assert!(few.rows == 2 && near(Some(few.excluded), 0.56f64.sqrt()) && few.interval.is_none());
-        assert!(!few.is_certain(), "two rows decide nothing");
+        assert!(!few.is_significant(), "two rows are too few");
         assert!(near(Some(few.table), 0.56f64.powf(-1.0 / 6.0)), "{few:?}");
         let enough = bias_of(&[&one, &two, &three]).unwrap();
-        assert!(near(Some(enough.excluded), 0.42f64.cbrt()) && enough.is_certain());
+        assert!(near(Some(enough.excluded), 0.42f64.cbrt()) && enough.is_significant());
         let faster = slow(20.0);
-        assert!(!bias_of(&[&one, &faster, &three]).unwrap().is_certain(), "some are faster, some slower");
+        assert!(!bias_of(&[&one, &faster, &three]).unwrap().is_significant(), "some are faster, some slower");
     }
 
     #[test]
@@ -331,10 +332,10 @@ mod tests {
         );
         assert!(bias(1.25, 0.9, None).words().contains("25.0 % faster than"));
         let near = Interval { low: 0.79, high: 0.9997, coverage: 0.95 };
-        let told = bias(0.979_99, 1.0, Some(near)).sentence(0.02);
+        let Sentence { text, .. } = bias(0.979_99, 1.0, Some(near)).sentence(0.02);
         assert!(
-            told.text.contains("2.001 % slower") && told.text.contains("0.7900 to 0.9997; threshold 2 %"),
-            "{told}"
+            text.contains("2.001 % slower") && text.contains("0.7900 to 0.9997; threshold 2 %"),
+            "{text}"
         );
     }
 }

@@ -1,17 +1,17 @@
-//! What each axis brings: the throughput with each of its values against that with its reference, over the configs that
-//! differ in nothing else. It answers the question that a matrix with such an axis asks.
+//! Effect of each axis: the throughput with each value of the axis, compared with that of its reference, over the
+//! configs that differ in nothing else. For example: `compile true against false: 1.31 × [1.27, 1.35] the throughput
+//! over 8 configs`.
 //!
-//! Networks and batches are no such axes: a sample of another network is other work, and how throughput grows with the
-//! batch is no single number. The reference is the default of a parameter, else the first value in the order of the
-//! tables, which is that of the matrix. A value without any result is passed over, unless no value has one: against it,
-//! nothing could be told of the others.
+//! Networks and batches are not among these axes: a sample of another network is other work, and the growth of
+//! throughput with the batch is not a single number. The reference is the default of a parameter, or else the first
+//! value in the order of the matrix. A value without a result is the reference only if no value has a result.
 
 use std::collections::HashSet;
 
 use super::compare::{Settings, Verdict};
 use super::disagreement::{Disagreement, disagreement};
 use super::group::{Row, params_text};
-use super::versus::{Side, Told, Versus, ratio_texts, versus_by_name};
+use super::versus::{ConfigComparison, Side, Versus, ratio_texts, versus_by_name};
 use crate::job::{Key, parameter};
 use crate::stats::{CONFIDENCE, Interval};
 use crate::text::count_text;
@@ -26,35 +26,35 @@ const PRECISION: &str = "precision";
 pub struct Effect {
     /// The name of the axis.
     pub axis: String,
-    /// The value that is compared with.
+    /// The value of the baseline.
     pub reference: String,
-    /// The value that is compared.
+    /// The value that is compared with the reference.
     pub value: String,
-    /// Its place among those of the axis, from 1.
+    /// The place of `value` among the compared values of the axis, from 1.
     pub place: usize,
     /// The comparison, config by config.
     pub versus: Versus,
-    /// What explains the differences of its configs, if they do not have one ratio.
+    /// What explains the different ratios of its configs, if they disagree.
     pub disagreement: Option<Disagreement>,
-    /// Why no config can be on both sides, as a sentence: only one of two envs has an axis.
-    apart: Option<String>,
+    /// Why the sides share no config, as a clause: only one of two envs has an axis.
+    nothing_shared: Option<String>,
 }
 
 impl Effect {
-    /// What is told of the configs that have a ratio.
-    pub fn told(&self) -> impl Iterator<Item = &Told> {
-        self.versus.lines.iter().filter_map(|line| line.told.as_ref().ok())
+    /// The comparisons of the configs that have a ratio.
+    pub fn comparisons(&self) -> impl Iterator<Item = &ConfigComparison> {
+        self.versus.lines.iter().filter_map(|line| line.result.as_ref().ok())
     }
 
-    /// How many configs have the verdict.
+    /// The number of configs with the verdict.
     pub fn count(&self, verdict: Verdict) -> usize {
-        self.told().filter(|told| told.verdict == verdict).count()
+        self.comparisons().filter(|comparison| comparison.verdict == verdict).count()
     }
 
-    /// The geometric mean of the ratios with its interval; of one config, its own.
+    /// The geometric mean of the ratios with its interval. For a single config, its ratio and interval.
     pub fn ratio(&self) -> Option<(f64, Interval)> {
-        let mut told = self.told();
-        match (told.next(), told.next()) {
+        let mut comparisons = self.comparisons();
+        match (comparisons.next(), comparisons.next()) {
             (Some(only), None) => Some((only.ratio, only.interval)),
             (Some(_), Some(_)) => {
                 let mean = self.versus.comparison.geometric_mean.ok()?;
@@ -66,11 +66,11 @@ impl Effect {
 
     /// The least and the greatest ratio of a config.
     pub fn range(&self) -> Option<[f64; 2]> {
-        let ratios = || self.told().map(|told| told.ratio);
+        let ratios = || self.comparisons().map(|comparison| comparison.ratio);
         ratios().next().map(|first| [ratios().fold(first, f64::min), ratios().fold(first, f64::max)])
     }
 
-    /// What differs between the sides beside the axis.
+    /// Differences between the sides other than the axis, such as `device cpu / cuda:0`.
     pub fn other_differences(&self) -> Vec<String> {
         let of_axis = |text: &str| text.strip_prefix(&self.axis).is_some_and(|rest| rest.starts_with(' '));
         let texts = self.versus.differences.iter().map(|difference| difference.text.clone());
@@ -78,11 +78,11 @@ impl Effect {
     }
 
     /// `compile true against false: 1.31 × [1.27, 1.35] the throughput over 8 configs, from 1.05 to 1.62`. If the
-    /// configs disagree, what explains it, with the ratio of each of its values.
+    /// configs disagree, the axis that explains it, with one ratio per value of that axis.
     pub fn text(&self) -> String {
         let Effect { axis, reference, value, .. } = self;
         let what = format!("`{axis}` {value} against {reference}");
-        let configs = count_text(self.told().count(), "config");
+        let configs = count_text(self.comparisons().count(), "config");
         if let (Some(disagreement), Some([least, most])) = (&self.disagreement, self.range()) {
             return match &disagreement.by {
                 Some(_) => {
@@ -96,22 +96,23 @@ impl Effect {
         match (self.ratio(), self.range()) {
             (Some((ratio, interval)), Some([least, most])) => {
                 let [ratio, low, high] = ratio_texts(ratio, interval);
-                let range = match self.told().count() {
+                let range = match self.comparisons().count() {
                     1 => String::new(),
                     _ => format!(", from {least:.3} to {most:.3}"),
                 };
                 format!("{what}: {ratio} × [{low}, {high}] the throughput over {configs}{range}.")
             }
-            _ => format!("{what}: nothing can be told, {}.", self.why_nothing()),
+            _ => format!("{what}: no comparison, {}.", self.reason()),
         }
     }
 
-    fn why_nothing(&self) -> String {
-        let reasons = || self.versus.lines.iter().filter_map(|line| line.told.as_ref().err());
-        if let (0, Some(apart)) = (self.told().count(), &self.apart) {
-            return apart.clone();
+    /// Why there is no ratio.
+    fn reason(&self) -> String {
+        let reasons = || self.versus.lines.iter().filter_map(|line| line.result.as_ref().err());
+        if let (0, Some(reason)) = (self.comparisons().count(), &self.nothing_shared) {
+            return reason.clone();
         }
-        match (self.told().count(), reasons().next()) {
+        match (self.comparisons().count(), reasons().next()) {
             (0, Some(reason)) if reasons().all(|other| other == reason) => reason.clone(),
             (0, _) => "no config has enough runs of both".to_owned(),
             _ => "its configs share too few blocks".to_owned(),
@@ -119,7 +120,7 @@ impl Effect {
     }
 }
 
-/// What every axis of `rows` brings: those of `parameters`, envs and precisions. `rows` are in the order of the tables.
+/// The effects of all axes of `rows`: envs, precisions and `parameters`. `rows` are in the order of the tables.
 pub fn effects(rows: &[Row<'_>], parameters: &[String]) -> Vec<Effect> {
     let names = [ENV, PRECISION].into_iter().chain(parameters.iter().map(String::as_str));
     names.flat_map(|axis| effects_of(axis, rows)).collect()
@@ -134,21 +135,22 @@ fn effects_of(axis: &str, rows: &[Row<'_>]) -> Vec<Effect> {
     let reference = values.remove(place);
     let found = threads::each(values.len(), |number| {
         let both = sides(axis, [&reference, &values[number]], rows)?;
-        let apart = if axis == ENV { apart_by(&both, [&reference, &values[number]]) } else { None };
-        Some((versus_by_name(&both[0], &both[1], Settings::default()).ok()?, apart))
+        let nothing_shared =
+            if axis == ENV { nothing_shared(&both, [&reference, &values[number]]) } else { None };
+        Some((versus_by_name(&both[0], &both[1], Settings::default()).ok()?, nothing_shared))
     });
     let compared = values.into_iter().zip(found).filter_map(|(value, found)| Some((value, found?)));
-    let effect = |(place, (value, (versus, apart)))| {
+    let effect = |(place, (value, (versus, nothing_shared)))| {
         let disagreement = disagreement(axis, &versus);
         let (axis, reference) = (axis.to_owned(), reference.clone());
-        Effect { axis, reference, value, place: place + 1, versus, disagreement, apart }
+        Effect { axis, reference, value, place: place + 1, versus, disagreement, nothing_shared }
     };
     compared.enumerate().map(effect).collect()
 }
 
-/// Why no config of the envs `names` is on both sides: a parameter with several values is told of one of them alone.
-/// With what to type instead.
-fn apart_by(sides: &[Side<'_, '_>; 2], names: [&String; 2]) -> Option<String> {
+/// Why the envs `names` share no config: only one of them has a parameter, with several values. The text ends with the
+/// command that compares them without it.
+fn nothing_shared(sides: &[Side<'_, '_>; 2], names: [&String; 2]) -> Option<String> {
     let several = |[own, other]: [usize; 2]| {
         let values = |place: usize, name: &str| -> HashSet<String> {
             let of_rows = sides[place].rows.iter().filter_map(|row| value(name, &row.config));
@@ -160,13 +162,13 @@ fn apart_by(sides: &[Side<'_, '_>; 2], names: [&String; 2]) -> Option<String> {
         let (own, other, known) = (names[own], names[other], value(&name, first)?);
         Some(format!(
             "only {own} has `{name}`, so no config is in both: `orchestrate compare 'env={own} {name}={known}' {other}` \
-             does without it"
+             compares them without it"
         ))
     };
     several([0, 1]).or_else(|| several([1, 0]))
 }
 
-/// The place of the reference among `values`.
+/// The index of the reference among `values`.
 fn reference(axis: &str, values: &[String], rows: &[Row<'_>]) -> usize {
     let with_result = rows.iter().filter(|row| row.statistics.is_ok());
     let measured: HashSet<String> = with_result.filter_map(|row| value(axis, &row.config)).collect();
@@ -212,8 +214,8 @@ fn sides<'r, 'a>(axis: &str, values: [&String; 2], rows: &'r [Row<'a>]) -> Optio
     Some([named.next()?, named.next()?])
 }
 
-/// What of a config has to be equal on both sides. An env decides about much else, such as its device, so of two envs
-/// only network, precision and batch are asked, and what else differs is said.
+/// The part of a config that must be equal on both sides. An env also determines other settings, such as the device, so
+/// configs of two envs are matched by network, precision and batch only. [`Effect::other_differences`] lists the rest.
 fn rest(axis: &str, key: &Key) -> String {
     let Key { env, model, precision, batch, .. } = key;
     match axis {
@@ -277,7 +279,7 @@ mod tests {
         assert_eq!(
             text,
             "`compile` true against false: its 2 configs disagree, from 1.100 to 1.300 × the throughput.",
-            "a mean of what disagrees says nothing"
+            "the mean of configs that disagree is meaningless"
         );
         let text = texts(&self::study(&[(4, 1.20), (16, 1.21)]).build()).concat();
         assert!(text.starts_with("`compile` true against false: 1.20"), "{text}");
@@ -286,7 +288,7 @@ mod tests {
 
     /// A mean of 1.75 on one device and 0.90 on another is the ratio of neither.
     #[test]
-    fn where_configs_disagree_what_tells_them_apart_is_said() {
+    fn the_axis_that_explains_a_disagreement_is_named() {
         let mut study = StudyBuilder::new();
         for (env, ratio) in [("a100", 1.75), ("t4", 0.9)] {
             for (batch, (repeat, noise)) in [4, 8, 16]
@@ -309,7 +311,7 @@ mod tests {
     }
 
     #[test]
-    fn networks_batches_and_what_has_one_value_are_no_axes() {
+    fn networks_batches_and_constant_parameters_are_not_axes() {
         let study = StudyBuilder::new()
             .runs("cpu", "resnet18", 4, &[8.0, 8.1, 8.2])
             .runs("cpu", "resnet18", 16, &[10.0, 10.1, 9.9])
@@ -317,9 +319,8 @@ mod tests {
         assert_eq!(texts(&study.build()), [""; 0]);
     }
 
-    /// Two axes that were paired, so that none differs alone.
     #[test]
-    fn an_axis_that_never_differs_alone_says_nothing() {
+    fn two_axes_that_always_change_together_have_no_effect() {
         let mut study = StudyBuilder::new();
         for repeat in 1..=3 {
             let mut other = compiled("cpu", 4, repeat, true);
@@ -334,16 +335,16 @@ mod tests {
     }
 
     #[test]
-    fn too_few_runs_tell_nothing_and_the_reason_is_said() {
+    fn too_few_runs_give_a_reason_instead_of_a_ratio() {
         let study = StudyBuilder::new()
             .run_with(compiled("cpu", 4, 1, false), 100.0, |_| {})
             .run_with(compiled("cpu", 4, 1, true), 130.0, |_| {})
             .build();
         let [text] = &texts(&study)[..] else { panic!("one axis") };
-        assert!(text.starts_with("`compile` true against false: nothing can be told, "), "{text}");
+        assert!(text.starts_with("`compile` true against false: no comparison, "), "{text}");
     }
 
-    /// The reference of a parameter of the shipped worker is its default, wherever that stands.
+    /// For a parameter of the shipped worker, the reference is the default, in any position.
     #[test]
     fn a_default_is_the_reference() {
         let mut study = StudyBuilder::new();
@@ -358,20 +359,20 @@ mod tests {
         assert!(text.starts_with("`augment` false against true: 1.1996 × ["), "{text}");
     }
 
-    /// "the second side" would be taken for what stands second in the sentence.
+    /// A reader would take "the second side" for the second value in the sentence.
     #[test]
     fn a_value_that_never_ran_is_named() {
         let study = StudyBuilder::new()
             .runs("cpu", "resnet18", 4, &[10.0, 10.1, 10.2])
             .not_run(key("gpu", "resnet18", 4, 1), "it never ran")
             .build();
-        let said = "`env` gpu against cpu: nothing can be told, no run counts with env=gpu: it never ran.";
-        assert_eq!(texts(&study), [said]);
+        let text = "`env` gpu against cpu: no comparison, no run counts with env=gpu: it never ran.";
+        assert_eq!(texts(&study), [text]);
     }
 
-    /// One env with eager and compiled runs, and one that knows neither, as in the example with PyTorch.
+    /// One env has eager and compiled runs, the other has no such axis, as in the example with PyTorch.
     #[test]
-    fn an_axis_that_only_one_env_has_is_named_with_what_compares_them() {
+    fn an_axis_that_only_one_env_has_is_named_with_a_command_that_compares_them() {
         for [compiling, other] in [["a", "b"], ["b", "a"]] {
             let mut study = StudyBuilder::new().runs(other, "resnet18", 4, &[10.0, 10.1, 10.2]);
             for repeat in 1..=3 {
@@ -379,17 +380,17 @@ mod tests {
                     study = study.run_with(compiled(compiling, 4, repeat, compile), 10.0, |_| {});
                 }
             }
-            let said = format!(
-                "`env` b against a: nothing can be told, only {compiling} has `compile`, so no config is in both: \
-                 `orchestrate compare 'env={compiling} compile=false' {other}` does without it."
+            let text = format!(
+                "`env` b against a: no comparison, only {compiling} has `compile`, so no config is in both: \
+                 `orchestrate compare 'env={compiling} compile=false' {other}` compares them without it."
             );
-            assert_eq!(texts(&study.build())[0], said);
+            assert_eq!(texts(&study.build())[0], text);
         }
     }
 
-    /// Several rows of a side have to be chosen from, which nobody can do in a report.
+    /// Of several rows of a side, a user of `compare` can choose one. A reader of a report cannot.
     #[test]
-    fn no_reason_advises_what_only_compare_can_do() {
+    fn reasons_in_reports_do_not_advise_options_of_compare() {
         let mut study = StudyBuilder::new().runs("a", "resnet18", 4, &[10.0, 10.1, 10.2]);
         for (governor, repeats) in [("performance", 1..=3), ("powersave", 4..=6)] {
             for repeat in repeats {
@@ -399,12 +400,13 @@ mod tests {
             }
         }
         let [text] = &texts(&study.build())[..] else { panic!("one axis") };
-        let start = "`env` b against a: nothing can be told, its runs with env=b are 2 rows, which differ in governor";
+        let start =
+            "`env` b against a: no comparison, its runs with env=b are 2 rows, which differ in governor";
         assert!(text.starts_with(start), "{text}");
         assert!(!text.contains("choose") && !text.contains("side"), "{text}");
     }
 
-    /// Runs with these values of `name`, three with each number and none without one.
+    /// A study with three runs per value of `name` that has a throughput, and without results for the other values.
     fn with_values(name: &str, values: &[(ParamValue, Option<f64>)]) -> Study {
         let mut study = StudyBuilder::new();
         for (value, per_s) in values {
@@ -421,11 +423,11 @@ mod tests {
     }
 
     #[test]
-    fn a_value_without_a_result_is_no_reference_unless_none_has_one() {
+    fn the_reference_has_a_result_if_any_value_has_one() {
         let text = |value: &str| ParamValue::Text(value.to_owned());
         let values = [(text("a"), None), (text("b"), Some(100.0)), (text("c"), Some(120.0))];
         let found = texts(&with_values("mode", &values));
-        let never = "nothing can be told, no run counts with";
+        let never = "no comparison, no run counts with";
         assert_eq!(found.len(), 2, "{found:?}");
         assert!(
             found[0].starts_with(&format!("`mode` a against b: {never} mode=a: it never ran")),
@@ -440,11 +442,11 @@ mod tests {
             .map(|text| Some(text.to_owned()));
         assert_eq!(start(augment(Some(1.0), Some(1.0))), true_first, "it is the default");
         assert_eq!(start(augment(Some(1.0), None)), false_first, "the default never ran");
-        assert_eq!(start(augment(None, None)), true_first, "nothing ran");
+        assert_eq!(start(augment(None, None)), true_first, "neither ran");
     }
 
     #[test]
-    fn envs_are_compared_and_what_else_differs_is_listed() {
+    fn envs_are_an_axis_and_come_before_parameters() {
         let mut study = study(&[(4, 1.1)]);
         for (repeat, compile) in [(1, false), (2, false), (3, false), (1, true), (2, true), (3, true)] {
             let rate = 200.0 + f64::from(repeat);

@@ -1,15 +1,14 @@
-//! Blocks that were slower or faster than the other blocks of their machine, in all rows alike: something slowed the
-//! machine for a while. It changes no statistic: a row's interval holds the scatter of its blocks, and a comparison
-//! pairs by block.
+//! Blocks that were slower or faster than the other blocks of their machine across rows, for example because the
+//! machine was throttled for a while. [`shifted_blocks`] returns them for the findings; no statistic changes.
 //!
 //! - **The number** is the distance of a block from the mean of the others, by least squares on the logs of throughput:
 //!   log = row + block + scatter ([`stats::block_effects`]).
-//! - **Chance** is held by Bonferroni's intervals over the blocks: in at most 5 % of machines is any block told that
-//!   does not differ. `docs/statistics.md` says how often that was in simulations.
-//! - **One at a time:** the block that stands out most is taken out, and the rest is judged again. Otherwise a slow
+//! - **Chance:** Bonferroni's intervals over the blocks. In at most 5 % of machines, a block that does not differ is
+//!   reported. `docs/statistics.md` has the rates in simulations.
+//! - **One block at a time:** the most significant block is removed, and the rest is judged again. Otherwise a slow
 //!   block would make all others seem fast.
-//! - **Throughout:** in three quarters of its rows, the run of the block must lie on that side of the row's other runs.
-//!   So a single slow run is no slow block.
+//! - **Agreement:** in three quarters of its rows, the run of the block must be on the same side of the row's other
+//!   runs. So a single slow run does not make a slow block.
 
 use std::collections::BTreeMap;
 
@@ -22,55 +21,55 @@ use super::marks::{Threshold, Thresholds};
 use crate::record::Record;
 use crate::stats::{self, CONFIDENCE, Cell, Estimate, Interval};
 
-/// The fewest rows of a block that say anything about a machine.
+/// The fewest rows of a block that is judged.
 const LEAST_ROWS: usize = 3;
 
-/// The fewest blocks. Of two that differ, nobody can tell which stands out.
+/// The fewest blocks. If two differ, either could be the shifted one.
 const LEAST_BLOCKS: usize = 3;
 
-/// The most blocks that hang together. The time grows with their fourth power.
+/// The most blocks that are connected by common rows. The time grows with the fourth power of their number.
 const MOST_BLOCKS: usize = 100;
 
-/// The share of the rows that must show the same.
-const THROUGHOUT: f64 = 0.75;
+/// The least share of a block's rows that must be shifted in the same direction.
+const LEAST_AGREEING: f64 = 0.75;
 
-/// Logs scatter by more than this, unless the numbers do not come from a clock.
+/// The least standard error of an effect. Measured throughputs scatter more than this.
 const LEAST_ERROR: f64 = 1e-9;
 
-/// A block that differs from others of its machine.
+/// A block that differs from the others of its machine.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ShiftedBlock {
-    /// The host's name.
+    /// The name of the host.
     pub host: String,
     /// The repeat of its runs.
     pub repeat: u32,
-    /// When its first run started.
+    /// The start of its first run.
     pub started_at: DateTime<Utc>,
-    /// When its last run ended.
+    /// The end of its last run.
     pub ended_at: DateTime<Utc>,
-    /// How far it lies from the others.
+    /// The distance from the other blocks.
     pub shift: Shift,
 }
 
-/// How far a block lies from others.
+/// The distance of a block from others.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Shift {
     /// The number of the block.
     pub block: usize,
-    /// How many blocks it was compared with.
+    /// The number of blocks that it was compared with.
     pub others: usize,
-    /// How many rows have a run in it.
+    /// The number of rows with a run in the block.
     pub rows: usize,
-    /// In how many of them that run lies on the same side of the row's other runs.
+    /// The number of these rows whose run is shifted in the direction of the block.
     pub agree: usize,
     /// Its throughput ÷ that of the others − 1: −0.04 is 4 % slower.
     pub change: f64,
-    /// The interval of the change. It is wide enough for all blocks together to have 95 %.
+    /// The interval of the change, at 95 % for all blocks together.
     pub interval: Interval,
 }
 
-/// The blocks of `rows` that differ from others by more than the threshold, by time. Runs that are left out do not
-/// matter.
+/// The blocks of `rows` that differ from others by more than the threshold, sorted by time. Only runs that count are
+/// used.
 pub fn shifted_blocks(rows: &[Row<'_>], thresholds: &Thresholds) -> Vec<ShiftedBlock> {
     let runs: Vec<(usize, &Record, f64)> = rows
         .iter()
@@ -124,7 +123,7 @@ pub(super) fn shifts(cells: Vec<Cell>, threshold: f64) -> Vec<Shift> {
     found
 }
 
-/// The cells of blocks with enough rows, and of rows in several such blocks.
+/// The cells in blocks with enough rows, and in rows with several such blocks.
 fn comparable(mut cells: Vec<Cell>) -> Vec<Cell> {
     loop {
         let (rows, blocks) = (numbers(&cells, |cell| cell.row), numbers(&cells, |cell| cell.block));
@@ -136,7 +135,7 @@ fn comparable(mut cells: Vec<Cell>) -> Vec<Cell> {
     }
 }
 
-/// How many of `cells` there are of each kind.
+/// The number of `cells` per row or per block, by `kind`.
 fn numbers(cells: &[Cell], kind: fn(&Cell) -> usize) -> BTreeMap<usize, usize> {
     let mut found = BTreeMap::new();
     for cell in cells {
@@ -145,7 +144,7 @@ fn numbers(cells: &[Cell], kind: fn(&Cell) -> usize) -> BTreeMap<usize, usize> {
     found
 }
 
-/// The parts that share no row: different machines, or runs of different times.
+/// Splits `cells` into parts that share no row: different machines, or runs of different times.
 fn connected(cells: Vec<Cell>) -> Vec<Vec<Cell>> {
     let mut joined: BTreeMap<usize, usize> = cells.iter().map(|cell| (cell.block, cell.block)).collect();
     let mut first_of_row: BTreeMap<usize, usize> = BTreeMap::new();
@@ -168,7 +167,7 @@ fn least(joined: &BTreeMap<usize, usize>, block: usize) -> usize {
         .unwrap_or(block)
 }
 
-/// The block that stands out most, if one does. The blocks of `cells` hang together.
+/// The most significant block, if one is. The blocks of `cells` are connected by common rows.
 fn furthest(cells: &[Cell], threshold: f64) -> Option<Shift> {
     let blocks: BTreeMap<usize, usize> = numbers(cells, |cell| cell.block).into_keys().zip(0..).collect();
     if !(LEAST_BLOCKS..=MOST_BLOCKS).contains(&blocks.len()) {
@@ -177,18 +176,19 @@ fn furthest(cells: &[Cell], threshold: f64) -> Option<Shift> {
     let numbered: Vec<Cell> = cells.iter().map(|cell| Cell { block: blocks[&cell.block], ..*cell }).collect();
     let effects = stats::block_effects(&numbered).ok()?;
     let others = blocks.len() - 1;
-    // The effects are distances from the mean of all blocks, and the block itself is one of them.
+    // The effects are distances from the mean of all blocks, including the block itself.
     let scale = blocks.len() as f64 / others as f64;
     let from_others = |effect: Estimate| Estimate {
         value: scale * effect.value,
         standard_error: scale * effect.standard_error,
         ..effect
     };
-    let told = blocks.keys().zip(effects.into_iter().map(from_others));
-    told.filter(|(_, effect)| effect.standard_error > LEAST_ERROR)
+    let known = blocks.keys().zip(effects.into_iter().map(from_others));
+    known
+        .filter(|(_, effect)| effect.standard_error > LEAST_ERROR)
         .map(|(block, effect)| (effect.value / effect.standard_error, shift(*block, effect, others, cells)))
         .filter(|(_, shift)| shift.change.abs() > threshold && shift.stands_out())
-        // Of two that stand out alike, the slower one.
+        // Of two equally significant blocks, the slower one.
         .max_by(|(one, _), (two, _)| one.abs().total_cmp(&two.abs()).then(two.total_cmp(one)))
         .map(|(_, shift)| shift)
 }
@@ -206,7 +206,7 @@ fn shift(block: usize, effect: Estimate, others: usize, cells: &[Cell]) -> Shift
     }
 }
 
-/// How far the number of each row in `block` lies from the mean of the row's other numbers.
+/// The distance of each row's log in `block` from the mean of the row's other logs.
 fn moved(block: usize, cells: &[Cell]) -> Vec<f64> {
     let mut rows: BTreeMap<usize, [Vec<f64>; 2]> = BTreeMap::new();
     for cell in cells {
@@ -218,10 +218,10 @@ fn moved(block: usize, cells: &[Cell]) -> Vec<f64> {
 }
 
 impl Shift {
-    /// Whether it is more than chance, and not the work of a few rows.
+    /// Whether the shift is significant, and enough rows agree.
     fn stands_out(&self) -> bool {
-        let excludes_none = self.interval.low > 0.0 || self.interval.high < 0.0;
-        excludes_none && self.agree as f64 >= THROUGHOUT * self.rows as f64
+        let excludes_zero = self.interval.low > 0.0 || self.interval.high < 0.0;
+        excludes_zero && self.agree as f64 >= LEAST_AGREEING * self.rows as f64
     }
 }
 
@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn a_slow_block_is_told_and_the_others_are_not_called_fast() {
+    fn a_slow_block_is_found_and_the_others_do_not_seem_fast() {
         let all = shifts(cells(6, &[0.0, 0.0, -0.04, 0.0, 0.0]), 0.01);
         let [shift] = all[..] else { panic!("{all:?}") };
         assert_eq!((shift.block, shift.others, shift.rows, shift.agree), (2, 4, 6, 6));
@@ -262,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_certain_but_small_is_not_told() {
+    fn a_shift_below_the_threshold_is_not_reported() {
         let small = cells(40, &[0.0, 0.0, -0.006, 0.0, 0.0]);
         assert_eq!(found(small.clone()), [0; 0]);
         assert_eq!(shifts(small, 0.0).iter().map(|shift| shift.block).collect::<Vec<_>>(), [2]);
@@ -276,23 +276,23 @@ mod tests {
     }
 
     #[test]
-    fn two_blocks_and_two_rows_tell_nothing() {
+    fn two_blocks_or_two_rows_are_too_few() {
         assert_eq!(found(cells(12, &[0.0, -0.1])), [0; 0]);
         assert_eq!(found(cells(2, &[0.0, 0.0, -0.1, 0.0])), [0; 0]);
         assert_eq!(found(cells(3, &[0.0, 0.0, -0.1, 0.0])), [2]);
     }
 
-    /// Runs without any scatter come from a counter or a mistake, not from a clock.
+    /// Throughputs without any scatter were not measured with a clock.
     #[test]
-    fn no_scatter_tells_nothing() {
+    fn blocks_without_scatter_are_not_judged() {
         let bare = cells(6, &[0.0; 4]).into_iter();
         let bare = bare.map(|cell| Cell { value: if cell.block == 1 { 1.0 } else { 2.0 }, ..cell });
         assert_eq!(found(bare.collect()), [0; 0]);
     }
 
-    /// What ran at other times, or on another machine, shares no row.
+    /// Runs of other times or of another machine share no row.
     #[test]
-    fn blocks_without_a_row_in_common_are_judged_apart() {
+    fn blocks_without_a_row_in_common_are_judged_separately() {
         let early = cells(4, &[0.0, -0.05, 0.0, 0.0]);
         let late = cells(4, &[0.0, 0.0, 0.0, -0.05]).into_iter();
         let late =
@@ -303,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn a_shifted_block_is_known_by_its_repeat_and_its_time() {
+    fn a_shifted_block_has_its_repeat_and_time() {
         let block = |builder: StudyBuilder, repeat: u32| {
             let slow = if repeat == 2 { 0.95 } else { 1.0 };
             let rate = |row: usize| 10.0 * slow * scatter(row, repeat as usize).exp();
@@ -312,8 +312,8 @@ mod tests {
             builder.block(repeat, &rates)
         };
         let study = (1..=4).fold(StudyBuilder::new(), block).build();
-        let told = shifted_blocks(&analyse(&study).rows, &study.thresholds);
-        let [one] = &told[..] else { panic!("{told:?}") };
+        let found = shifted_blocks(&analyse(&study).rows, &study.thresholds);
+        let [one] = &found[..] else { panic!("{found:?}") };
         assert_eq!((one.host.as_str(), one.repeat, one.shift.rows), (HOST, 2, 4));
         let runs =
             study.cells.iter().filter_map(|cell| cell.record()).filter(|record| record.key.repeat == 2);

@@ -1,9 +1,9 @@
-//! Which runs were made together. What slows a host for a while slows all runs of a block, so that runs of one block
-//! can be compared without it.
+//! Blocks: runs that were made together. A temporary slowdown of a host affects all runs of a block, so it cancels in
+//! comparisons within a block.
 //!
-//! A block is told by time, not by the number of the repeat: a run that is repeated later has left its block. An
-//! interleaved order makes a block of each repeat. Sequential and random orders make none, since the runs of a repeat
-//! are then far apart.
+//! A block is defined by time, not by the number of the repeat: a run that is repeated later leaves its block. An
+//! interleaved order makes a block of each repeat. Sequential and random orders have no blocks, since the runs of a
+//! repeat are then far apart.
 
 use std::collections::BTreeMap;
 
@@ -11,21 +11,21 @@ use chrono::{DateTime, TimeDelta, Utc};
 
 use crate::record::{Machine, Record};
 
-/// The longest pause within a block. Whoever comes back later finds another machine: warmer, or with other company.
+/// The longest pause within a block. After a longer one, the state of the machine might differ: heat, or other work.
 const LONGEST_PAUSE: TimeDelta = TimeDelta::minutes(10);
 
-/// How many runs of other repeats may lie between two runs of a block: one that was repeated just then. In a sequential
-/// order of three repeats, there are two.
+/// The most runs of other repeats between two runs of a block: one that was repeated just then. In a sequential order
+/// of three repeats, there are two.
 const STRANGERS: usize = 1;
 
 /// A run in the order of time.
 pub(super) struct Placed<'a> {
-    /// Its place among the records that were given.
+    /// Its place among the given records.
     pub(super) index: usize,
     pub(super) record: &'a Record,
 }
 
-/// The block of each of `records`, which are timing runs: a number for each, the same for those of one block.
+/// The number of the block of each of `records`, which are timing runs.
 pub fn blocks(records: &[&Record]) -> Vec<usize> {
     let mut found = vec![0; records.len()];
     let mut numbers = 0..;
@@ -43,12 +43,12 @@ pub fn blocks(records: &[&Record]) -> Vec<usize> {
     found
 }
 
-/// A block that may go on.
+/// A block that may get further runs.
 struct Open {
     number: usize,
     /// The place of its last run among those of its machine.
     place: usize,
-    /// When the last of its runs ended.
+    /// The end of its last run.
     end: DateTime<Utc>,
 }
 
@@ -101,13 +101,13 @@ mod tests {
     }
 
     #[test]
-    fn an_interleaved_order_makes_a_block_of_each_repeat() {
+    fn an_interleaved_order_has_one_block_per_repeat() {
         let runs = [("a", 1), ("b", 1), ("b", 2), ("a", 2), ("a", 3), ("b", 3)];
         assert_eq!(found(&one_after_another(&runs, 5)), [0, 0, 1, 1, 2, 2]);
     }
 
     #[test]
-    fn the_order_of_the_records_is_of_no_account() {
+    fn the_order_of_the_records_does_not_matter() {
         let mut records = one_after_another(&[("a", 1), ("b", 1), ("b", 2), ("a", 2)], 5);
         records.swap(1, 3);
         let [a1, a2, b2, b1] = found(&records)[..] else { panic!("four runs") };
@@ -115,14 +115,14 @@ mod tests {
     }
 
     #[test]
-    fn a_sequential_order_makes_no_block_of_two() {
+    fn a_sequential_order_has_no_blocks_of_two() {
         let runs = [("a", 1), ("a", 2), ("a", 3), ("b", 1), ("b", 2), ("b", 3)];
         assert_eq!(found(&one_after_another(&runs, 5)), [0, 1, 2, 3, 4, 5]);
     }
 
-    /// Where a run is repeated, it stands between others.
+    /// A repeated run is between others in time.
     #[test]
-    fn a_run_that_is_repeated_later_has_left_its_block_and_breaks_no_other() {
+    fn a_run_that_is_repeated_later_leaves_its_block_and_breaks_no_other() {
         let runs = [("a", 1), ("b", 1), ("a", 2), ("c", 1), ("b", 2), ("a", 3), ("b", 3)];
         assert_eq!(found(&one_after_another(&runs, 5)), [0, 0, 1, 0, 1, 2, 2]);
         let late = [("a", 1), ("a", 2), ("b", 2), ("a", 3), ("b", 3), ("b", 1)];
@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn machines_share_no_block() {
+    fn machines_do_not_share_blocks() {
         let mut records = one_after_another(&[("a", 1), ("b", 1), ("c", 1)], 5);
         records[1].provenance.host.hostname = "other".into();
         assert_eq!(found(&records), [0, 1, 0]);

@@ -1,8 +1,8 @@
-//! How much the runs of one machine scatter when nothing differs, and so which differences it can show. The verb
-//! `calibrate` trains a small network in two envs that differ in name alone, in interleaved repeats; this derives the
+//! The scatter of a machine's runs under equal conditions, and so the differences that it can resolve. The verb
+//! `calibrate` trains a small network in two envs that differ only in name, in interleaved repeats; this derives the
 //! noise from their runs.
 //!
-//! All scatter is that of logs, so that 0.01 is 1 %.
+//! Scatter is computed on logarithms, so 0.01 is 1 %.
 
 use super::blocks::blocks;
 use super::compare::{Rate, Settings, Sides, Verdict, compare};
@@ -15,10 +15,10 @@ use crate::stats::{self, CONFIDENCE, Interval, SLOPE_NEEDS, TooFew, Variance};
 /// The two envs.
 pub const SIDES: [&str; 2] = ["one", "other"];
 
-/// What the runs of `judged`, those of the plan called `plan`, show of their machine.
+/// The calibration of a machine from the runs of `judged`, which are those of the plan `plan`.
 ///
 /// # Errors
-/// As of [`noise`].
+/// See [`noise`].
 pub fn calibrated(plan: &str, judged: &Judged<'_>) -> Result<Calibrated, TooFew> {
     let noise = noise(judged)?;
     let last = judged.runs.iter().filter(|run| run.counts()).filter_map(|run| run.cell.record());
@@ -40,10 +40,10 @@ struct Counted<'r> {
     block: usize,
 }
 
-/// The noise that the runs of `judged` show.
+/// The noise of the runs of `judged`.
 ///
 /// # Errors
-/// Fewer than three blocks hold a run of both envs that counts.
+/// Fewer than three blocks contain a run of both envs that counts.
 pub fn noise(judged: &Judged<'_>) -> Result<Noise, TooFew> {
     let runs = counted(&judged.runs);
     let blocks = by_block(&runs);
@@ -73,7 +73,7 @@ pub fn noise(judged: &Judged<'_>) -> Result<Noise, TooFew> {
     })
 }
 
-/// As the mark `contended` would know it by these runs alone.
+/// The processors that the idle machine keeps busy, as the mark `contended` would derive them from these runs.
 fn idle_processors(runs: &[Run<'_>]) -> Option<f64> {
     let records: Vec<&Record> = runs.iter().filter_map(|run| run.cell.record()).collect();
     Idle::of(records.iter().copied()).on(&records.first()?.provenance.host)
@@ -93,9 +93,9 @@ fn counted<'r>(runs: &'r [Run<'_>]) -> Vec<Counted<'r>> {
 
 /// The runs of a block.
 struct Block {
-    /// When its first run began, in hours since the epoch.
+    /// The start of its first run, in hours since the epoch.
     hours: f64,
-    /// The log of the throughput of either side; of several runs, the last one's.
+    /// The log of the throughput of each side; the last one of several runs.
     sides: [Option<f64>; 2],
 }
 
@@ -117,7 +117,7 @@ fn windows(runs: &[Counted<'_>]) -> Vec<f64> {
     runs.iter().filter_map(|run| Some(run.record.measurement.as_ref()?.elapsed_s)).collect()
 }
 
-/// Theil and Sen's slope over blocks that hold both sides, as a change of the log per hour.
+/// Theil and Sen's slope over blocks that contain both sides, as a change of the log per hour.
 fn drift(blocks: &[Block]) -> Option<(f64, f64, f64)> {
     let centres: Vec<(f64, f64)> = blocks
         .iter()
@@ -153,7 +153,7 @@ fn by_iterations(runs: &[Run<'_>]) -> Option<f64> {
     stats::median(&iterations(runs).filter_map(error).collect::<Vec<_>>()).ok()
 }
 
-/// What a comparison of both sides says.
+/// The verdict of a comparison of both sides.
 fn checked(runs: &[Counted<'_>]) -> Verdict {
     let side = |place: usize| -> Vec<Rate> {
         let own = runs.iter().filter(|run| run.side == place);
@@ -173,7 +173,7 @@ mod tests {
     use crate::analysis::{Study, judge};
     use crate::random::SplitMix64;
 
-    /// So many blocks five minutes apart, with this scatter, and a drift per hour.
+    /// `blocks` blocks five minutes apart, with this scatter, and a drift per hour.
     fn study(blocks: u32, within: f64, between: f64, drift: f64, seed: u64) -> Study {
         let mut random = SplitMix64::new(seed);
         let mut builder = StudyBuilder::new();
@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn scatter_within_and_between_blocks_is_told_apart() {
+    fn scatter_within_and_between_blocks_is_separated() {
         let noise = found(&study(60, 0.01, 0.03, 0.0, 5));
         assert_eq!((noise.pairs, noise.left_out), (60, 0));
         assert!((noise.within - 0.01).abs() < 0.003 && (noise.between - 0.03).abs() < 0.01, "{noise:?}");
@@ -206,14 +206,14 @@ mod tests {
         assert!(!noise.is_wrong, "{noise:?}");
     }
 
-    /// What the mean of a pair scatters by is that of its runs, and no scatter of blocks.
+    /// The scatter of the mean of a pair is that of its runs, and not one of blocks.
     #[test]
     fn equal_blocks_hardly_scatter_beyond_their_runs() {
         let noise = found(&study(200, 0.02, 0.0, 0.0, 7));
         assert!(noise.between < 0.0105, "{noise:?}");
     }
 
-    /// Over many machines, the interval of the scatter holds as often as it says.
+    /// Over many machines, the interval of the scatter has its nominal coverage.
     #[test]
     fn the_interval_of_the_scatter_covers_it() {
         let covers = |seed: u64| {
@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn a_drift_is_told_per_hour() {
+    fn a_drift_is_per_hour() {
         let (drift, low, high) = found(&study(24, 0.005, 0.0, -0.05, 3)).drift_per_hour.unwrap();
         assert!(
             (drift + 0.05).abs() < 0.01 && low < drift && drift < high && high < 0.0,
@@ -241,7 +241,7 @@ mod tests {
             [Order::Interleaved, Order::Apart].map(|order| noise.resolves(5, order).unwrap());
         assert!(paired < apart && noise.resolves(20, Order::Interleaved).unwrap() < paired);
         assert_eq!(noise.resolves(2, Order::Interleaved), None);
-        // What n repeats resolve, n repeats are needed for.
+        // A difference that n repeats resolve needs n repeats.
         for repeats in [5, 8, 20] {
             let share = noise.resolves(repeats, Order::Interleaved).unwrap();
             assert_eq!(noise.repeats_for(share * 1.0001, Order::Interleaved), Some(repeats));
@@ -249,12 +249,12 @@ mod tests {
     }
 
     #[test]
-    fn two_blocks_tell_nothing() {
+    fn two_blocks_are_too_few() {
         assert_eq!(noise(&judge(&study(2, 0.01, 0.03, 0.0, 5))).unwrap_err().n, 2);
     }
 
     #[test]
-    fn plans_of_calibrations_go_by_their_name() {
+    fn plans_of_calibrations_are_recognised_by_name() {
         let is = |name: &str| is_calibration(&name.parse().unwrap());
         assert!(is("calibration-cpu") && !is("calibration") && !is("calibrations") && !is("mac"));
     }

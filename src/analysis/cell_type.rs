@@ -1,4 +1,4 @@
-//! What the cells of a column are: each column is of one type, which follows from the values that it shows.
+//! The types of cells: each column has one type, which follows from the type of its values.
 
 use std::fmt;
 
@@ -7,7 +7,7 @@ use chrono::{DateTime, Utc};
 use crate::job::{Device, Kind, ModelName, Name, Optimizer, ParamValue, Precision};
 use crate::protocol::SampleUnit;
 
-/// What the cells of a column are, if they are not `NA`.
+/// The type of the cells of a column that are not `NA`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CellType {
     /// Words.
@@ -43,9 +43,9 @@ impl CellType {
     }
 }
 
-/// A value that can stand in a cell.
+/// A value that can be in a cell.
 pub(super) trait Shown {
-    /// What its cell is.
+    /// The type of its cell.
     const TYPE: CellType;
 
     /// Its cell.
@@ -69,7 +69,7 @@ impl fmt::Display for Value {
     }
 }
 
-/// Types whose cell is what they print.
+/// Types whose cell is their `Display` text.
 macro_rules! shown_as_printed {
     ($($cell:ident: $($type:ty),+;)+) => {
         $($(impl Shown for $type {
@@ -92,7 +92,7 @@ shown_as_printed! {
 impl Shown for f64 {
     const TYPE: CellType = CellType::Number;
 
-    /// In the words of a Table Schema where no digit says it.
+    /// With the words of a Table Schema for infinities.
     fn shown(&self) -> String {
         match *self {
             f64::INFINITY => "INF".to_owned(),

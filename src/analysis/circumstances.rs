@@ -6,28 +6,28 @@ use super::facts::ComparedFacts;
 use super::libraries::{self, libraries};
 use crate::job::{Parameter, Splits, parameter};
 use crate::protocol::{Effective, Measurement, SampleUnit, Setting, Settings};
-use crate::record::{Bearing, HostFacts, Provenance, Record, WorkerFacts, bearing_on, looks_secret};
+use crate::record::{HostFacts, Influence, Provenance, Record, WorkerFacts, influence_on, looks_secret};
 
-/// What was observed about a run and makes it incomparable with others if it differs.
+/// Observations of a run that make it incomparable with others if they differ.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Circumstances {
-    /// The machine, its processor, its GPU, and how they were set.
+    /// The machine, its processor and its GPU, with their settings.
     compared: ComparedFacts,
     /// `mains` or `battery`, if the host reports it.
     pub power_source: Option<String>,
-    /// The worker's environment, without the variables that only name places.
+    /// The worker's environment, without variables that only contain paths.
     pub environment: BTreeMap<String, String>,
     /// The device's name.
     pub device_name: Option<String>,
     /// The device's UUID.
     pub device_uuid: Option<String>,
-    /// What the samples are.
+    /// The unit of the samples.
     pub unit: SampleUnit,
-    /// What the worker really did, without the settings that cannot distinguish runs of one config.
+    /// The effective settings of the worker, without those that cannot distinguish runs of one config.
     pub effective: Effective,
     /// The hash of the worker's bytes.
     pub worker_sha256: Option<String>,
-    /// The hashes of the other programs in its command and of the libraries that it brings along, by file name.
+    /// The hashes of the other programs in its command and of its bundled libraries, by file name.
     pub worker_files: BTreeMap<String, String>,
     /// The versions of its libraries.
     pub versions: BTreeMap<String, String>,
@@ -40,14 +40,14 @@ impl Circumstances {
         Circumstances {
             compared: ComparedFacts::of(record, measurement),
             power_source: record.provenance.host.power_source.clone(),
-            environment: telling(record, measurement)
+            environment: influential_environment(record, measurement)
                 .map(|(name, value)| (name.clone(), value.to_owned()))
                 .collect(),
             device_name: details.device_name.clone(),
             device_uuid: details.device_uuid.clone(),
             unit: measurement.unit(&record.key),
             effective: Effective {
-                settings: telling_settings(record, measurement).collect(),
+                settings: distinguishing_settings(record, measurement).collect(),
                 ..without_settings(&measurement.effective)
             },
             worker_sha256: record.provenance.worker.sha256.clone(),
@@ -64,12 +64,12 @@ impl Circumstances {
         &self.compared.host().hostname
     }
 
-    /// The version of PyTorch, whatever the worker calls it.
+    /// The version of PyTorch, under any of its names.
     pub fn pytorch(&self) -> Option<&String> {
         libraries::pytorch(&self.versions)
     }
 
-    /// The versions of the worker's libraries, each under one name and in one notation, whoever reports it.
+    /// The versions of the worker's libraries, in a uniform notation and under uniform names.
     pub fn libraries(&self) -> BTreeMap<String, String> {
         libraries(&self.versions)
     }
@@ -80,13 +80,13 @@ impl Circumstances {
     }
 
     /// Whether they are the circumstances of the run with this `record` and `measurement`. Most runs share those of the
-    /// run before, so this copies next to nothing.
+    /// previous run, so this avoids copies.
     pub(super) fn are_of(&self, record: &Record, measurement: &Measurement) -> bool {
         self.compared.host().is_machine_of(&record.provenance.host)
             && self.are_of_any_machine(record, measurement)
     }
 
-    /// The same, whatever the machine.
+    /// The same, apart from the machine.
     pub(super) fn are_of_any_machine(&self, record: &Record, measurement: &Measurement) -> bool {
         // Exhaustive, so that a new circumstance is compared here too.
         let Circumstances {
@@ -108,10 +108,13 @@ impl Circumstances {
             && compared.are_of(record, measurement)
             && *versions == details.versions
             && *unit == measurement.unit(&record.key)
-            && environment.iter().map(|(name, value)| (name, value.as_str())).eq(telling(record, measurement))
+            && environment
+                .iter()
+                .map(|(name, value)| (name, value.as_str()))
+                .eq(influential_environment(record, measurement))
             && files.iter().eq(worker_files(worker))
             && without_settings(effective) == without_settings(&measurement.effective)
-            && effective.settings.iter().eq(telling_settings(record, measurement))
+            && effective.settings.iter().eq(distinguishing_settings(record, measurement))
     }
 
     /// Each field as a name and a text, to report differences.
@@ -147,21 +150,21 @@ impl Circumstances {
 
     /// The same, with only those settings whose names `keeps` accepts.
     ///
-    /// Different configs are compared only by the parameters of the shipped worker. Anything else that a worker reports
-    /// might follow from the batch, or repeat the data folder.
+    /// Different configs are compared only by the parameters of the shipped worker. Other reported settings might
+    /// depend on the batch, or repeat the data folder.
     fn with_settings(&self, keeps: impl Fn(&str) -> bool) -> Circumstances {
         let mut rest = self.clone();
         rest.effective.settings.retain(|name, _| keeps(name));
         rest
     }
 
-    /// The same without what differs in every profiled job: it runs fewer iterations, with a range around them.
+    /// The same without the settings that differ in every profiled job: fewer iterations, in a profiled range.
     pub(super) fn without_profiling(&self) -> Circumstances {
         let splits = |parameter: Parameter| parameter.declaration().splits == Splits::AllRuns;
         self.with_settings(|name| parameter(name).is_none_or(splits))
     }
 
-    /// The same for any batch: equal for two that differ at most in the batch.
+    /// The same without the batch: equal for two that differ at most in it.
     pub(super) fn of_any_batch(&self) -> Circumstances {
         let mut rest = self.with_settings(|name| parameter(name).is_some());
         rest.effective.batch = 0;
@@ -196,17 +199,17 @@ impl Circumstances {
     }
 }
 
-/// What neither the worker nor the system told.
+/// The value of a fact that neither the worker nor the system reports.
 const NOT_REPORTED: &str = "not reported";
 
-/// What tells a machine from another one.
+/// The facts that identify a machine.
 fn machine_facts(host: &HostFacts) -> [(String, String); 2] {
     let id = host.machine_text().unwrap_or(NOT_REPORTED);
     [("host".to_owned(), host.hostname.clone()), ("machine".to_owned(), id.to_owned())]
 }
 
-/// The beginnings of long values, since workers can report whole lists. If these are equal, parts from shortly before
-/// the first difference.
+/// The beginnings of long values, since workers can report whole lists. If the beginnings are equal, excerpts from
+/// shortly before the first difference.
 fn cut(values: [&str; 2]) -> [String; 2] {
     const LONGEST: usize = 120;
     const BEFORE: usize = 20;
@@ -221,11 +224,11 @@ fn cut(values: [&str; 2]) -> [String; 2] {
     })
 }
 
-/// The settings that distinguish runs of one config: whatever the worker reports, whether it was requested or not.
+/// The settings that distinguish runs of one config: all that the worker reports, requested or not.
 ///
 /// Two kinds are left out. Declared parameters that an external worker confirms are equal in all runs, and older
 /// records lack them. Values that name the run, such as a path with its label, differ in all runs.
-fn telling_settings<'a>(
+fn distinguishing_settings<'a>(
     record: &'a Record,
     measurement: &'a Measurement,
 ) -> impl Iterator<Item = (&'a str, &'a Setting)> {
@@ -236,7 +239,7 @@ fn telling_settings<'a>(
     })
 }
 
-/// What the worker did, apart from its settings by name.
+/// The effective settings of the worker, apart from those by name.
 fn without_settings(effective: &Effective) -> Effective {
     let Effective { device, precision, batch, model, tf32, settings: _ } = effective;
     Effective {
@@ -255,12 +258,12 @@ fn worker_files(worker: &WorkerFacts) -> BTreeMap<&String, &String> {
     worker.others.iter().chain(libraries).collect()
 }
 
-/// The variables that can affect the measurement. Those that do nothing to its worker count if the matrix declares
-/// them.
+/// The variables that can affect the measurement. Variables without influence on its worker count only if the matrix
+/// declares them.
 ///
-/// The one that shows a worker its GPU can name the same GPU in several ways. It counts only if the worker does not
-/// tell the UUID, or had a part of a GPU.
-fn telling<'a>(
+/// The variable that selects the GPU of a worker can name one GPU in several ways. It counts only if the worker does
+/// not report the UUID, or had a part of a GPU.
+fn influential_environment<'a>(
     record: &'a Record,
     measurement: &'a Measurement,
 ) -> impl Iterator<Item = (&'a String, &'a str)> {
@@ -272,14 +275,15 @@ fn telling<'a>(
             && measurement.details.device_uuid.is_some()
             && !value.starts_with("MIG-")
     };
-    let is_telling = move |name: &String, value: &str| {
+    let is_influential = move |name: &String, value: &str| {
         // Older versions passed PWD on.
-        let does_nothing = bearing_on(&record.key.worker, name) == Some(Bearing::Nothing) || name == "PWD";
+        let does_nothing =
+            influence_on(&record.key.worker, name) == Some(Influence::Nothing) || name == "PWD";
         (!does_nothing || is_declared(name))
             && !is_known_gpu(name, value)
             && !name.starts_with("ORCHESTRATE_")
     };
-    provenance.shown_environment().filter(move |(name, value)| is_telling(name, value))
+    provenance.shown_environment().filter(move |(name, value)| is_influential(name, value))
 }
 
 #[cfg(test)]
@@ -289,9 +293,9 @@ mod tests {
     use crate::analysis::fixture::{StudyBuilder, key};
     use crate::job::Device;
 
-    /// A processor has no driver. A GPU of which nobody tells the driver does not differ from it in that.
+    /// A processor has no driver. A GPU with an unknown driver does not differ from it in that.
     #[test]
-    fn what_neither_side_reports_is_no_difference() {
+    fn facts_that_neither_side_reports_do_not_differ() {
         let on_gpu = |record: &mut Record| record.key.device = Device::Cuda(0);
         let study = StudyBuilder::new()
             .run("cpu", "vgg16", 16, 1, 1.0)
@@ -301,7 +305,7 @@ mod tests {
         let [one, other] = [0, 1].map(|row| analysis.rows[row].circumstances.as_ref().unwrap());
         let names =
             |of: &Circumstances| -> Vec<String> { of.facts().into_iter().map(|(name, _)| name).collect() };
-        assert_ne!(names(one), names(other), "otherwise this test shows nothing");
+        assert_ne!(names(one), names(other), "otherwise this test is void");
         assert_eq!(one.differences(other), Vec::<String>::new());
     }
 

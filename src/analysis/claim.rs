@@ -1,19 +1,19 @@
-//! What a sentence claims of its numbers.
+//! Sentences with their claims about numbers.
 //!
 //! "59.6 % of the roof (at a roof from 60 %)" is true, and "60 % of the roof (at a roof from 60 %)" is not, though both
-//! print the same number. So a comparison prints its numbers itself, to as many decimals as it needs to be true of what
-//! is printed. A sentence keeps its comparisons as data. A test evaluates them as printed, for every kind of finding,
-//! over random tables.
+//! print the same number. So a [`Compared`] formats its numbers, with as many decimals as the comparison needs to be
+//! true as printed. A [`Sentence`] keeps its comparisons as data. A test evaluates them as printed, for every kind of
+//! finding, over random tables.
 
 use std::fmt;
 
 use crate::text::{decimals, unsigned_zero};
 use crate::threshold::{Passed, Threshold};
 
-/// Beyond so many decimals more than were asked for, two numbers count as the same.
+/// With more than this number of additional decimals, two numbers count as equal.
 const MOST_MORE: usize = 12;
 
-/// On which side of a limit a number lies.
+/// The relation of a number to a limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Relation {
     /// Above it.
@@ -27,7 +27,7 @@ pub enum Relation {
 }
 
 impl Relation {
-    /// Whether `value` lies on this side of `limit`.
+    /// Whether `value` has this relation to `limit`.
     pub fn holds(self, value: f64, limit: f64) -> bool {
         match self {
             Relation::Above => value > limit,
@@ -38,21 +38,21 @@ impl Relation {
     }
 }
 
-/// What a number is compared with.
+/// The limit of a comparison.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Limit {
     value: f64,
     printed: Printed,
 }
 
-/// How a limit stands in a sentence.
+/// The format of a limit in a sentence.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Printed {
     /// Without zeros at its end, and with this unit.
     Trimmed(&'static str),
-    /// With so many decimals or more.
+    /// With this number of decimals or more.
     Fixed(usize),
-    /// Not at all: it goes without saying, as 0 does in "slower".
+    /// Not printed: it is implied, as 0 is in "slower".
     Understood,
 }
 
@@ -67,7 +67,7 @@ impl Limit {
         Limit { value, printed: Printed::Trimmed(unit) }
     }
 
-    /// A number that goes without saying.
+    /// A number that is implied by the words.
     pub fn understood(value: f64) -> Self {
         Limit { value, printed: Printed::Understood }
     }
@@ -93,7 +93,7 @@ impl Limit {
 pub struct Compared {
     /// The number, in the unit in which it is printed.
     pub value: f64,
-    /// How it lies to the limit.
+    /// Its relation to the limit.
     pub relation: Relation,
     /// The limit, in the same unit.
     pub limit: f64,
@@ -124,7 +124,7 @@ impl Compared {
                 suffix: limit.suffix(),
             })
         };
-        let holds = |compared: &[Self; N]| compared.iter().all(Compared::holds_as_printed);
+        let holds = |compared: &[Self; N]| compared.iter().all(Compared::is_true_as_printed);
         (0..=MOST_MORE).map(at).find(holds).unwrap_or_else(|| at(0))
     }
 
@@ -138,7 +138,7 @@ impl Compared {
         Self::with(threshold, value, relation, limit, decimals)
     }
 
-    /// The same of a number that need not have passed it.
+    /// The same for a number that might not have passed it.
     pub fn with(threshold: Threshold, value: f64, relation: Relation, limit: f64, decimals: usize) -> Self {
         let scale = threshold.facts().unit.scale();
         Self::new(scale * value, relation, threshold_limit(threshold, limit), decimals)
@@ -154,28 +154,28 @@ impl Compared {
         format!("{}{}", self.limit_digits.as_deref().unwrap_or_default(), self.suffix)
     }
 
-    /// Whether the comparison holds for what is printed.
-    pub fn holds_as_printed(&self) -> bool {
+    /// Whether the comparison is true for the printed numbers.
+    pub fn is_true_as_printed(&self) -> bool {
         let read = |digits: &str| digits.parse::<f64>().ok();
         let limit = self.limit_digits.as_deref().map_or(Some(self.limit), read);
         read(&self.digits).zip(limit).is_some_and(|(value, limit)| self.relation.holds(value, limit))
     }
 
-    /// Whether `text` contains what is printed.
+    /// Whether `text` contains the printed numbers.
     pub fn is_in(&self, text: &str) -> bool {
-        let is_told = |digits: &str| stands_in(digits, text);
-        is_told(&self.digits) && self.limit_digits.as_deref().is_none_or(is_told)
+        let is_printed = |digits: &str| contains_number(digits, text);
+        is_printed(&self.digits) && self.limit_digits.as_deref().is_none_or(is_printed)
     }
 }
 
-/// The limit that `threshold` is at its value in force.
+/// `threshold` as a limit, at its value in force.
 pub(super) fn threshold_limit(threshold: Threshold, in_force: f64) -> Limit {
     let unit = threshold.facts().unit;
     Limit::with_unit(unit.scale() * in_force, unit.suffix())
 }
 
-/// Whether the number `digits` stands in `text`, and not as a part of another one.
-fn stands_in(digits: &str, text: &str) -> bool {
+/// Whether `text` contains the number `digits`, and not as a part of another number.
+fn contains_number(digits: &str, text: &str) -> bool {
     let is_digit = |letter: Option<char>| letter.is_some_and(|letter| letter.is_ascii_digit());
     text.match_indices(digits).any(|(at, _)| {
         let (mut before, mut after) = (text[..at].chars().rev(), text[at + digits.len()..].chars());
@@ -187,27 +187,27 @@ fn stands_in(digits: &str, text: &str) -> bool {
     })
 }
 
-/// What a sentence claims.
+/// A claim of a sentence.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Claim {
-    /// A number lies on a side of a limit.
+    /// A number has a relation to a limit.
     Number(Compared),
     /// Two values differ, as in `name this / that`.
     Differ(String),
 }
 
 impl Claim {
-    /// There are so many, and not none.
+    /// A number that is greater than 0.
     pub fn some(number: usize) -> Self {
         Claim::part(number, Limit::understood(1.0), Relation::From)
     }
 
-    /// There are several.
+    /// A number that is greater than 1.
     pub fn several(number: usize) -> Self {
         Claim::part(number, Limit::understood(2.0), Relation::From)
     }
 
-    /// So many of so many.
+    /// `part` of `whole`.
     pub fn of(part: usize, whole: usize) -> Self {
         Claim::part(part, Limit::printed(whole as f64, 0), Relation::UpTo)
     }
@@ -216,10 +216,10 @@ impl Claim {
         Claim::Number(Compared::new(number as f64, relation, limit, 0))
     }
 
-    /// Whether it holds for what is printed in `text`, its sentence.
-    pub fn holds_in(&self, text: &str) -> bool {
+    /// Whether it is true as printed in `text`, its sentence.
+    pub fn is_true_in(&self, text: &str) -> bool {
         match self {
-            Claim::Number(compared) => compared.is_in(text) && compared.holds_as_printed(),
+            Claim::Number(compared) => compared.is_in(text) && compared.is_true_as_printed(),
             Claim::Differ(values) => {
                 let differ = |(one, other): (&str, &str)| !one.ends_with(&format!(" {other}"));
                 text.contains(values) && values.split_once(" / ").is_none_or(differ)
@@ -234,17 +234,17 @@ impl From<Compared> for Claim {
     }
 }
 
-/// A sentence or a clause, with what it claims.
+/// A sentence or a clause, with its claims.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Sentence {
-    /// The words.
+    /// The text.
     pub text: String,
     /// The claims.
     pub claims: Vec<Claim>,
 }
 
 impl Sentence {
-    /// `text`, which claims nothing of a number.
+    /// `text` without claims.
     pub fn plain(text: impl Into<String>) -> Self {
         Sentence { text: text.into(), claims: Vec::new() }
     }
@@ -261,7 +261,7 @@ impl Sentence {
         self
     }
 
-    /// Other words around or in place of these, with the same claims.
+    /// The same claims with another text.
     #[must_use]
     pub fn reworded(self, words: impl FnOnce(&str) -> String) -> Self {
         Sentence { text: words(&self.text), claims: self.claims }
@@ -297,7 +297,7 @@ mod tests {
         [compared.number().to_owned(), compared.limit()]
     }
 
-    /// "5.0 % (threshold 5 %)" was printed.
+    /// A regression test: "5.0 % (threshold 5 %)" was printed.
     #[test]
     fn a_number_is_printed_on_its_own_side_of_the_limit() {
         assert_eq!(share(0.0501, 1), ["5.01", "5 %"]);
@@ -321,19 +321,19 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_so_does_not_hold() {
-        assert!(!Compared::new(4.0, Relation::Above, Limit::printed(5.0, 0), 0).holds_as_printed());
-        assert!(!Claim::of(4, 3).holds_in("4 of 3"));
-        assert!(Claim::of(3, 3).holds_in("3 of 3") && !Claim::of(3, 3).holds_in("2 of 13, 3.5"));
-        assert!(!Claim::some(0).holds_in("0 rows"));
-        assert!(Claim::Differ("threads 1 / 2".to_owned()).holds_in("in threads 1 / 2."));
-        assert!(!Claim::Differ("threads 1 / 1".to_owned()).holds_in("in threads 1 / 1."));
-        assert!(Claim::Differ("threads 11 / 1".to_owned()).holds_in("in threads 11 / 1."));
+    fn false_claims_are_rejected() {
+        assert!(!Compared::new(4.0, Relation::Above, Limit::printed(5.0, 0), 0).is_true_as_printed());
+        assert!(!Claim::of(4, 3).is_true_in("4 of 3"));
+        assert!(Claim::of(3, 3).is_true_in("3 of 3") && !Claim::of(3, 3).is_true_in("2 of 13, 3.5"));
+        assert!(!Claim::some(0).is_true_in("0 rows"));
+        assert!(Claim::Differ("threads 1 / 2".to_owned()).is_true_in("in threads 1 / 2."));
+        assert!(!Claim::Differ("threads 1 / 1".to_owned()).is_true_in("in threads 1 / 1."));
+        assert!(Claim::Differ("threads 11 / 1".to_owned()).is_true_in("in threads 11 / 1."));
     }
 
     proptest! {
         #[test]
-        fn every_comparison_that_holds_is_printed_so_that_it_holds(
+        fn every_true_comparison_is_true_as_printed(
             limit in -1e3..1e3f64,
             away in 1e-9..1e3f64,
             decimals in 0..4usize,
@@ -347,7 +347,7 @@ mod tests {
             ] {
                 for limit in [Limit::printed(limit, fixed), Limit::understood(limit)] {
                     let compared = Compared::new(value, relation, limit, decimals);
-                    prop_assert!(compared.holds_as_printed(), "{compared:?}");
+                    prop_assert!(compared.is_true_as_printed(), "{compared:?}");
                     let read: f64 = compared.number().parse().unwrap();
                     prop_assert!((read - value).abs() <= 0.5 * 10f64.powi(-(decimals as i32)) + 1e-9);
                 }

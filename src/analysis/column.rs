@@ -1,8 +1,8 @@
-//! Tables of words, and their columns: one [`Column`] declares a name, a meaning, a source, when a cell is `NA`, and
-//! the value. The type follows from the value, and the unit from the name.
+//! Text tables and their columns: a [`Column`] declares a name, a meaning, a source, the condition of `NA`, and the
+//! value. The type follows from the value, and the unit from the name.
 //!
 //! The header, the cells, the manual's reference and the schema beside the tables come from the same declaration, so
-//! they cannot get out of step.
+//! they are always consistent.
 
 use std::borrow::Cow;
 use std::io::{self, Write};
@@ -13,10 +13,10 @@ use super::source::Source;
 use super::units::unit_of;
 use crate::clean::clean_text;
 
-/// What stands where a value is not known.
+/// The cell of an unknown value.
 pub const NOT_KNOWN: &str = "NA";
 
-/// A table as CSV, and what its columns mean. As words, it would take several times the memory.
+/// A table as CSV text, with the meaning of its columns. As separate cells, it would take several times the memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CsvTable {
     /// The columns.
@@ -25,7 +25,7 @@ pub struct CsvTable {
     pub csv: String,
 }
 
-/// A table whose rows are made one after the other. There can be a hundred thousand, each with a hundred cells.
+/// A table whose rows are generated one after the other. There can be a hundred thousand, each with a hundred cells.
 pub struct Rows<'a> {
     columns: Vec<About>,
     rows: Box<dyn Iterator<Item = Vec<String>> + 'a>,
@@ -37,7 +37,7 @@ impl<'a> Rows<'a> {
         &self.columns
     }
 
-    /// Each row with the one of `others` at its place behind it.
+    /// Appends to each row the row of `others` at the same place.
     pub(super) fn beside(mut self, others: Rows<'a>) -> Rows<'a> {
         self.columns.extend(others.columns);
         let joined = |(row, other): (Vec<String>, Vec<String>)| [row, other].concat();
@@ -47,7 +47,7 @@ impl<'a> Rows<'a> {
     /// Writes the table as CSV to `out`, row by row. Cells that a spreadsheet would take for a formula begin with `'`.
     ///
     /// # Errors
-    /// As of `out`.
+    /// Errors of `out`.
     pub fn write_csv(self, out: impl Write) -> io::Result<()> {
         write_csv(std::iter::once(names(&self.columns)).chain(self.rows), out)
     }
@@ -56,7 +56,7 @@ impl<'a> Rows<'a> {
     pub fn written(self) -> CsvTable {
         let (columns, mut text) = (self.columns.clone(), Vec::new());
         self.write_csv(&mut text).expect("memory takes all bytes");
-        let csv = String::from_utf8(text).expect("words are UTF-8 and so is what csv puts between them");
+        let csv = String::from_utf8(text).expect("cells and separators are UTF-8");
         CsvTable { columns, csv }
     }
 }
@@ -78,7 +78,7 @@ impl Table {
         names(&self.columns)
     }
 
-    /// The table as [`Rows::written`] has it.
+    /// The table as CSV text, as of [`Rows::written`].
     pub fn csv(&self) -> String {
         let rows = Box::new(self.rows.clone().into_iter());
         Rows { columns: self.columns.clone(), rows }.written().csv
@@ -87,7 +87,7 @@ impl Table {
 
 #[cfg(test)]
 impl Rows<'_> {
-    /// All rows at once.
+    /// All rows.
     pub fn table(self) -> Table {
         Table { columns: self.columns, rows: self.rows.collect() }
     }
@@ -95,7 +95,7 @@ impl Rows<'_> {
 
 #[cfg(test)]
 impl CsvTable {
-    /// The table as it is read back.
+    /// The table, parsed from its CSV text.
     pub fn read(&self) -> Table {
         let mut reader = csv::Reader::from_reader(self.csv.as_bytes());
         let words = |record: csv::StringRecord| record.iter().map(str::to_owned).collect();
@@ -127,20 +127,20 @@ fn cell_text(word: &str) -> Cow<'_, str> {
     if is_formula { Cow::Owned(format!("'{word}")) } else { word }
 }
 
-/// What the manual and the schema say about a column.
+/// The description of a column in the manual and the schema.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct About {
     /// Its name. It ends with the unit, if there is one.
     pub name: Cow<'static, str>,
-    /// What its cells are.
+    /// The type of its cells.
     pub cell_type: CellType,
-    /// Where its values come from.
+    /// The source of its values.
     pub source: Source,
-    /// What its cells mean, in Markdown.
+    /// The meaning of its cells, in Markdown.
     pub meaning: Cow<'static, str>,
     /// The end of the sentence "A cell is `NA` if …"; `None` if no cell ever is.
     pub absent: Option<&'static str>,
-    /// What it is to an audit of the table; `None` if an audit has no use for it.
+    /// Its role in an audit of the table; `None` if an audit does not use it.
     pub role: Option<Role>,
 }
 
@@ -156,16 +156,16 @@ impl About {
 pub struct Section {
     /// Its heading; empty if the file has only this section.
     pub title: &'static str,
-    /// What has to be known about all of the columns, in Markdown; may be empty.
+    /// A note about all of the columns, in Markdown; may be empty.
     pub note: &'static str,
     /// The columns, in the order of the file.
     pub columns: Vec<About>,
 }
 
-/// Makes the cell of a line; `None` stands for `NA`.
+/// Formats the cell of a line; `None` is `NA`.
 type Value<T> = Box<dyn Fn(&T) -> Option<String>>;
 
-/// One column of a table that has one line per `T`, but for where its values come from: see [`of`].
+/// One column of a table with one line per `T`, still without a source: see [`of`].
 pub(super) struct Column<T> {
     name: Cow<'static, str>,
     meaning: Cow<'static, str>,
@@ -199,7 +199,7 @@ impl<T> Column<T> {
         Column { name, meaning, absent: Some(absent), cell_type: V::TYPE, role: None, value }
     }
 
-    /// The same column, which is this to an audit.
+    /// The same column, with this role in an audit.
     pub(super) fn with_role(self, role: Role) -> Self {
         Column { role: Some(role), ..self }
     }
@@ -211,7 +211,7 @@ impl<T> Column<T> {
     }
 }
 
-/// A [`Column`] that says where its values come from.
+/// A [`Column`] with a source.
 pub(super) struct Sourced<T> {
     about: About,
     value: Value<T>,
@@ -267,7 +267,7 @@ impl<T> Columns<T> {
         Rows { columns: about, rows: Box::new(lines.into_iter().map(row)) }
     }
 
-    /// What the manual says about them and, behind the last, about `others`.
+    /// The sections of the manual, with the columns of `others` after the last.
     pub(super) fn sections_beside<L>(&self, others: &Columns<L>) -> Vec<Section> {
         let mut sections = self.sections();
         let others = others.sections().into_iter().flat_map(|section| section.columns);
@@ -277,7 +277,7 @@ impl<T> Columns<T> {
         sections
     }
 
-    /// What the manual says about them.
+    /// The sections of the manual.
     pub(super) fn sections(&self) -> Vec<Section> {
         let section = |group: &Group<T>| Section {
             title: group.title,
@@ -299,7 +299,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_cell_is_no_formula() {
+    fn cells_are_not_formulas() {
         for (word, cell) in [
             ("=1+1", "'=1+1"),
             ("@SUM(A1)", "'@SUM(A1)"),
@@ -331,7 +331,7 @@ mod tests {
             type Line = (&'static str, Option<u32>);
             let columns = [
                 Column::known("name", "Its name.", |line: &Line| line.0),
-                Column::maybe("count", "Its count.", "nobody counted", |line: &Line| line.1),
+                Column::maybe("count", "Its count.", "it was not counted", |line: &Line| line.1),
             ];
             Columns::plain(of(Source::Worker, columns))
         };

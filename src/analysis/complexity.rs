@@ -1,7 +1,7 @@
 //! The cost of a network before it runs: operations, memory and modelled traffic, in total and per layer.
 //!
-//! Everything here is computed from the network's description; nothing is measured. [`Complexity`] is what `orchestrate
-//! complexity` prints as a table, as CSV and, in exactly this form, as JSON.
+//! All numbers are computed from the network's description, without a measurement. `orchestrate complexity` prints
+//! [`Complexity`] as a table, as CSV and, in exactly this form, as JSON.
 
 use serde::Serialize;
 
@@ -15,15 +15,15 @@ use crate::job::{Optimizer, Precision};
 pub struct Counting<'a> {
     /// Batch sizes, each counted separately.
     pub batches: &'a [u32],
-    /// The precision, which decides the bytes of an activation.
+    /// The precision, which determines the bytes of an activation.
     pub precision: Precision,
     /// The optimizer whose state and step are counted.
     pub optimizer: Optimizer,
-    /// How training FLOPs are counted.
+    /// The convention for counting training FLOPs.
     pub convention: FlopsConvention,
 }
 
-/// What a network costs.
+/// The cost of a network.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Complexity {
     /// Its name, as torchvision spells it.
@@ -52,14 +52,14 @@ pub struct Complexity {
     pub training_flops: u64,
     /// The name of the convention.
     pub flops_convention: &'static str,
-    /// What depends on the batch.
+    /// The numbers that depend on the batch.
     pub batches: Vec<BatchCost>,
     /// The layers in order of execution; empty if they were not requested.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub layers: Vec<LayerCost>,
 }
 
-/// What an iteration of one batch size costs.
+/// The cost of an iteration of one batch size.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct BatchCost {
     /// Images.
@@ -76,7 +76,7 @@ pub struct BatchCost {
     pub arithmetic_intensity: f64,
 }
 
-/// What one layer costs.
+/// The cost of one layer.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct LayerCost {
     /// Its name within the network.
@@ -99,11 +99,11 @@ pub struct LayerCost {
     pub gradient_bytes: u64,
     /// Bytes of the optimizer's state for its parameters.
     pub optimizer_state_bytes: u64,
-    /// What depends on the batch.
+    /// The numbers that depend on the batch.
     pub batches: Vec<LayerBatchCost>,
 }
 
-/// What one layer costs in an iteration of one batch size.
+/// The cost of one layer in an iteration of one batch size.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct LayerBatchCost {
     /// Images.
@@ -188,7 +188,7 @@ struct Bytes {
     parameters: u64,
     gradients: u64,
     optimizer_state: u64,
-    /// Those that a step of the optimizer moves.
+    /// Bytes that a step of the optimizer reads and writes.
     step: u64,
 }
 
@@ -203,7 +203,7 @@ impl Bytes {
         }
     }
 
-    /// The memory that they take.
+    /// Their total memory.
     fn all(&self) -> u64 {
         self.parameters + self.gradients + self.optimizer_state
     }

@@ -1,4 +1,4 @@
-//! Whether the configs of an effect agree about its ratio and, if they do not, what explains it.
+//! Disagreement: configs of an effect whose ratios differ, and the setting that explains the differences.
 
 use indexmap::IndexMap;
 
@@ -7,17 +7,17 @@ use super::versus::{Versus, ratio_texts};
 use crate::job::Key;
 use crate::stats::Interval;
 
-/// The share of the spread of the ratios that something has to explain.
+/// The least share of the spread of the ratios that an explanation accounts for.
 const EXPLAINS: f64 = 0.75;
 
 /// How many values of an explanation are named.
 const GROUPS: usize = 6;
 
-/// Configs that do not have one ratio.
+/// Configs without a common ratio.
 #[derive(Clone, Debug)]
 pub struct Disagreement {
-    /// The name of what explains it, and the ratio of each of its values, in the order of the rows. `None` if nothing
-    /// does.
+    /// The name of the setting that explains it, and the ratio for each of its values, in the order of the rows. `None`
+    /// without an explanation.
     pub by: Option<(String, Vec<Group>)>,
 }
 
@@ -38,7 +38,7 @@ impl Disagreement {
 pub struct Group {
     /// The value.
     pub value: String,
-    /// How many configs there are.
+    /// The number of configs.
     pub configs: usize,
     /// The geometric mean of their ratios.
     pub ratio: f64,
@@ -59,11 +59,10 @@ impl Group {
     }
 }
 
-/// A config that has a ratio: its place in the comparison, and what it is.
+/// A config with a ratio: its place in the comparison, the result, and its key.
 type Member<'v> = (usize, &'v Compared, &'v Key);
 
-/// What explains the differences of the configs of `versus`, two values of `axis`, if they
-/// [disagree](Comparison::disagrees).
+/// The disagreement of the configs of `versus`, two values of `axis`, if they [disagree](Comparison::disagrees).
 pub fn disagreement(axis: &str, versus: &Versus) -> Option<Disagreement> {
     let comparison = &versus.comparison;
     let configs = comparison.configs.iter().zip(&versus.keys).enumerate();
@@ -72,7 +71,7 @@ pub fn disagreement(axis: &str, versus: &Versus) -> Option<Disagreement> {
     comparison.disagrees().then(|| Disagreement { by: explanation(axis, &members, comparison) })
 }
 
-/// What explains most of the spread of the ratios of `members`, if it explains enough.
+/// The setting that explains most of the spread of the ratios of `members`, if it explains enough.
 fn explanation(axis: &str, members: &[Member<'_>], comparison: &Comparison) -> Option<(String, Vec<Group>)> {
     let total = spread(members.iter().collect());
     let candidates = names(members).into_iter().filter(|name| name != axis).filter_map(|name| {
@@ -99,7 +98,7 @@ fn group(value: String, members: &[&Member<'_>], comparison: &Comparison) -> Gro
     Group { value, configs: members.len(), ratio, interval }
 }
 
-/// What can explain the differences of `members`: env, network, precision, batch, and the parameters.
+/// The settings that can explain differences of `members`: env, network, precision, batch, and the parameters.
 fn names(members: &[Member<'_>]) -> Vec<String> {
     let parameters = members.iter().flat_map(|(_, _, key)| key.params.keys().map(ToString::to_string));
     let mut names: Vec<String> = ["env", "model", "precision", "batch"].map(str::to_owned).into();

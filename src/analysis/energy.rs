@@ -6,13 +6,13 @@ use crate::protocol::Measurement;
 use crate::record::{Record, Sensor, Telemetry};
 use crate::stats::median;
 
-/// The fewest readings whose mean counts as a window's power, since boards report a mean over the preceding second.
+/// The least number of readings for a window's power, since boards report a mean over the preceding second.
 const LEAST_SAMPLES: u32 = 5;
 
-/// What stands in place of the source of an energy that nobody measured.
+/// Replaces the source of an energy that was not measured.
 pub const NOT_MEASURED: &str = "not measured";
 
-/// How an energy was measured.
+/// The method of measurement of an energy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EnergySource {
     /// It is the difference of an energy counter between the ends of the window.
@@ -38,7 +38,7 @@ pub struct Draw {
     pub power_w: f64,
     /// Energy of one sample, in joules.
     pub joules_per_sample: f64,
-    /// How it was measured.
+    /// The method of measurement.
     pub source: EnergySource,
 }
 
@@ -56,13 +56,13 @@ pub struct RowEnergy {
     pub n: usize,
     /// Their median.
     pub joules_per_sample: f64,
-    /// How it was measured.
+    /// The method of measurement.
     pub source: EnergySource,
 }
 
 /// The energy of a sample over the runs of `row` that count, by the `draw` of each. Counters and samples of the power
-/// err in different ways, so they are not mixed: if any run has a counter, those with one count. `None` if nobody
-/// measured it.
+/// err in different ways, so they are not mixed: if any run has a counter, only those with one count. `None` if it was
+/// not measured.
 pub fn row_energy(row: &Row<'_>, draw: fn(&Record) -> Option<Draw>) -> Option<RowEnergy> {
     let counting = row.runs.iter().filter(|run| run.counts()).filter_map(|run| run.cell.record());
     let draws: Vec<Draw> = counting.filter_map(draw).collect();
@@ -74,7 +74,7 @@ pub fn row_energy(row: &Row<'_>, draw: fn(&Record) -> Option<Draw>) -> Option<Ro
 }
 
 /// The draw of the processor packages: their energy over the window's seconds. `None` if it was not measured, and for
-/// an unsynchronised window, whose seconds mean nothing.
+/// an unsynchronised window, whose seconds are meaningless.
 pub fn cpu_draw(record: &Record) -> Option<Draw> {
     let (telemetry, measurement) = measured(record)?;
     let power = telemetry.window_growth(Sensor::CpuEnergy)? / measurement.elapsed_s;
@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn energy_gives_watts_and_joules_per_sample() {
+    fn energy_is_converted_to_watts_and_joules_per_sample() {
         let cpu = cpu_draw(&record(Telemetry::default().with(Sensor::CpuEnergy, 80.0))).unwrap();
         assert!((cpu.power_w - 50.0).abs() < 1e-9 && (cpu.joules_per_sample - 0.5).abs() < 1e-9, "{cpu:?}");
         let gpu = |energy_j: Option<f64>, of_window, samples| {

@@ -1,4 +1,4 @@
-//! The cheapest experiment that would decide what limits a row.
+//! The cheapest experiment that would decide the limit of a row.
 
 use super::bound::AT_ROOF;
 use super::group::Row;
@@ -6,8 +6,8 @@ use super::operators::{Breakdown, Limit, PlacedOperator, Rates};
 use super::peaks::{Origin, Range};
 use crate::job::Device;
 
-/// What to do to learn what limits `row`, as an imperative without a full stop. `None` if its failure has to be mended
-/// first: the row says why it has no result.
+/// The experiment that would decide the limit of `row`, as an imperative without a full stop. `None` if its failure has
+/// to be fixed first: the row contains the reason.
 pub(super) fn experiment(row: &Row<'_>, breakdown: Option<&Breakdown<'_>>, matrix: &str) -> Option<String> {
     if row.statistics.is_err() {
         return None;
@@ -25,11 +25,11 @@ pub(super) fn experiment(row: &Row<'_>, breakdown: Option<&Breakdown<'_>>, matri
     let open = breakdown.operators.iter().find(|it| it.limit == Limit::Open);
     Some(match open {
         Some(open) => for_operator(open, row, breakdown, matrix),
-        None => by_counters(row, matrix, "report more operators: those that `rest_s` sums up decide it"),
+        None => by_counters(row, matrix, "report more operators: those in `rest_s` decide it"),
     })
 }
 
-/// What would show the limit of `operator`, of all open ones the slowest.
+/// The experiment for `operator`, the slowest one with an open limit.
 fn for_operator(
     operator: &PlacedOperator<'_>,
     row: &Row<'_>,
@@ -64,7 +64,8 @@ fn for_operator(
     by_counters(row, matrix, &format!("run a larger batch: the data of `{name}` then exceed the caches"))
 }
 
-/// What has a ceiling that is only known as a range, so that an operator with `rates` may be at it or not.
+/// The part of the machine with a ceiling that is only known as a range, so that an operator with `rates` might be at
+/// it.
 fn disturbed(rates: &Rates) -> Option<&'static str> {
     let of_stream = rates.of_memory.as_ref().and_then(|memory| memory.streams.as_ref());
     let shares = [(rates.of_compute, "processor"), (of_stream.map(|(_, share)| *share), "memory")];
@@ -72,8 +73,8 @@ fn disturbed(rates: &Rates) -> Option<&'static str> {
     shares.into_iter().find(|(share, _)| share.as_ref().is_some_and(is_open)).map(|(_, what)| what)
 }
 
-/// Counted bytes where the device can count them and has not yet, else `otherwise`. Where counting was refused, first
-/// `otherwise`, which needs no permission.
+/// Suggests counted bytes if the device can count them and has not yet, else `otherwise`. If counting was refused,
+/// `otherwise` comes first, because it needs no permission.
 fn by_counters(row: &Row<'_>, matrix: &str, otherwise: &str) -> String {
     let is_counted = row.counted.ncu.as_ref().is_some_and(|ncu| ncu.dram_bytes_per_sample().is_some());
     match row.config.device {

@@ -1,15 +1,15 @@
-//! The fastest config of each network in each env: what a reader asks for first.
+//! The fastest config of each network in each env.
 
 use super::group::Row;
 use super::line::Line;
 
 /// For each env and network of `rows`, in their order, the index of its fastest row: the one with the highest
-/// throughput. The first row stands for a network without any throughput.
+/// throughput. A network without any throughput is represented by its first row.
 pub(super) fn fastest(rows: &[Row<'_>]) -> Vec<usize> {
     fastest_of(rows, |_| true)
 }
 
-/// The same among the rows whose index `is_meant`.
+/// The same among the rows whose index is accepted by `is_meant`.
 pub fn fastest_of(rows: &[Row<'_>], is_meant: impl Fn(usize) -> bool) -> Vec<usize> {
     let mut found: Vec<usize> = Vec::new();
     for (index, row) in rows.iter().enumerate().filter(|(index, _)| is_meant(*index)) {
@@ -26,12 +26,12 @@ pub fn fastest_of(rows: &[Row<'_>], is_meant: impl Fn(usize) -> bool) -> Vec<usi
     found
 }
 
-/// What tells the row at `index` from others of its env, network and precision: the parameters that vary, and its host
-/// if there are several. `lines` are those of `rows`.
+/// The settings that distinguish the row at `index` from others of its env, network and precision: the parameters that
+/// vary, and its host if there are several. `lines` are those of `rows`.
 pub fn settings(index: usize, rows: &[Row<'_>], lines: &[Line]) -> String {
     let line = lines.iter().find(|line| line.rows.contains(&index));
-    let apart = line.map_or("", |line| &line.apart);
-    format!("{}{apart}", rows[index].distinction).trim_start().to_owned()
+    let of_line = line.map_or("", |line| &line.distinction);
+    format!("{}{of_line}", rows[index].distinction).trim_start().to_owned()
 }
 
 #[cfg(test)]

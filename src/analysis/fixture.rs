@@ -342,7 +342,7 @@ impl StudyBuilder {
     }
 }
 
-/// An operator of an own class, by its seconds, GFLOP and gigabytes over two iterations.
+/// An operator of a separate class, by its seconds, GFLOP and gigabytes over two iterations.
 pub(crate) fn operator(
     name: &str,
     class: OperatorClass,
@@ -403,6 +403,6 @@ pub(crate) fn study_with_peaks() -> Study {
                 free_bytes: None,
             },
         )
-        .not_run(key("cpu", "vgg16", 16, 2), "nobody has tried")
+        .not_run(key("cpu", "vgg16", 16, 2), "not started")
         .build()
 }

@@ -24,7 +24,7 @@ fn fuzz_analysis() {
             Err(error) => return error.to_string(),
         };
         let mut study = study.clone();
-        // In the place of one of several that it is compared with.
+        // Replaces one of several cells, so that it is compared with others.
         study.cells[3].record = Ok(Arc::new(record));
         study.spans = study.cells.iter().filter_map(Cell::record).map(Span::of).collect();
         let analysis = analyse(&study);

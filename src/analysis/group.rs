@@ -1,8 +1,8 @@
 //! Rows: the runs of a config that can be pooled, with their statistics.
 //!
-//! Runs are pooled only within one config (everything declared except the repeat) *and* one set of [`Circumstances`]
-//! (everything observed that changes what a second means). A config whose runs differ in these becomes several rows. A
-//! config without any result is one row with a reason.
+//! Runs are pooled only within one config (all declared settings except the repeat) *and* one set of [`Circumstances`]
+//! (all observations that affect the seconds). A config whose runs differ in these has several rows. A config without
+//! any result is one row with a reason.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -21,13 +21,13 @@ use crate::threads;
 /// Statistics of samples per second over the runs that count.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Statistics {
-    /// How many runs.
+    /// The number of runs.
     pub n: usize,
     /// Their median.
     pub median: f64,
     /// Median absolute deviation.
     pub mad: Result<f64, TooFew>,
-    /// Their geometric mean: the throughput of the row wherever it is named.
+    /// Their geometric mean: the throughput of the row in sentences and figures.
     pub geometric_mean: f64,
     /// Their mean.
     pub mean: f64,
@@ -41,7 +41,7 @@ pub struct Statistics {
     pub max: f64,
     /// Distribution-free confidence interval of the median.
     pub median_interval: Result<Interval, TooFew>,
-    /// Student's confidence interval of the geometric mean: throughput scatters by a share.
+    /// Student's confidence interval of the geometric mean, computed on logarithms.
     pub interval: Result<Interval, TooFew>,
 }
 
@@ -64,7 +64,7 @@ impl Statistics {
     }
 }
 
-/// How many timing jobs of a config are in which state, over all of its rows.
+/// The number of timing jobs of a config in each state, over all of its rows.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     /// Jobs in the plan.
@@ -73,7 +73,7 @@ pub struct Counts {
     pub succeeded: usize,
     /// Jobs whose last attempt failed.
     pub failed: usize,
-    /// Those of them that ran out of memory.
+    /// Failed jobs that ran out of memory.
     pub out_of_memory: usize,
     /// Jobs without a record.
     pub not_run: usize,
@@ -102,11 +102,12 @@ pub struct Row<'a> {
     pub circumstances: Option<Circumstances>,
     /// The row's number among the rows of its config, from 1, and how many rows there are.
     pub part: (usize, usize),
-    /// Earlier results of its jobs that marks leave out, and that a re-run replaced. The exclusion audit alone asks.
+    /// Earlier results of its jobs that marks leave out, and that a re-run replaced. Only the exclusion audit uses
+    /// them.
     pub replaced: Vec<Run<'a>>,
     /// Its runs with a result, marked ones included.
     pub runs: Vec<Run<'a>>,
-    /// Doubts about the row itself, as [`super::marks::row_marks`] raises them.
+    /// The marks of the row itself, from [`super::marks::row_marks`].
     pub doubts: Vec<Mark>,
     /// The states of all jobs of the config.
     pub counts: Counts,
@@ -120,20 +121,20 @@ pub struct Row<'a> {
     pub usd_per_hour: Option<f64>,
     /// The config's [`distinction`].
     pub distinction: String,
-    /// The config's [`distinction`] among those of its env, for whoever names the env besides.
+    /// The config's [`distinction`] among those of its env, for texts that also name the env.
     pub distinction_in_env: String,
-    /// What profilers counted for the config.
+    /// The counters of profilers for the config.
     pub counted: Counted<'a>,
 }
 
 impl<'a> Row<'a> {
-    /// What its samples are.
+    /// The unit of its samples.
     pub fn unit(&self) -> SampleUnit {
         let found = self.circumstances.as_ref().map(|found| found.unit.clone());
-        found.unwrap_or_else(|| SampleUnit::unsaid(&self.config))
+        found.unwrap_or_else(|| SampleUnit::default_for(&self.config))
     }
 
-    /// What the runs measured that count.
+    /// The measurements of the runs that count.
     pub(super) fn measurements(&self) -> impl Iterator<Item = &'a Measurement> {
         let counting = self.runs.iter().filter(|run| run.counts());
         counting.filter_map(|run| Some(run.cell.success()?.1))
@@ -155,12 +156,12 @@ impl<'a> Row<'a> {
         self.runs.iter().filter(|run| run.is_included()).count()
     }
 
-    /// The names of its own marks and of its runs' marks.
+    /// The names of its marks and of its runs' marks.
     pub fn marks(&self) -> BTreeSet<&'static str> {
         self.runs.iter().flat_map(|run| &run.marks).chain(&self.doubts).map(Mark::name).collect()
     }
 
-    /// The FLOP/s that training the network takes at its throughput.
+    /// The attained FLOP/s: throughput × FLOPs of a sample.
     pub fn attained(&self) -> Option<f64> {
         Some(self.cost.as_ref().ok()?.training_flops() * self.samples_per_s()?)
     }
@@ -177,7 +178,7 @@ impl<'a> Row<'a> {
     }
 
     /// The median over the runs that count of the device's mean clock within the window, in MHz, if it was read. Clocks
-    /// of processors are the mean over those that a run could use, so they say nothing if it left some idle.
+    /// of processors are the mean over all usable ones, so they are meaningless if the run left some idle.
     pub fn clock_mhz(&self) -> Option<f64> {
         let found = self.circumstances.as_ref()?;
         let threads = found.effective.settings.whole("threads");
@@ -190,12 +191,13 @@ impl<'a> Row<'a> {
         stats::median(&clocks).ok()
     }
 
-    /// The peak at the config's precision and at the clock that was seen. `None` if either clock is unknown.
+    /// The peak at the config's precision and at the observed clock. `None` if the observed or the nominal clock is
+    /// unknown.
     pub fn peak_at_clock(&self) -> Option<Range> {
         self.ceilings()?.ceiling(self.config.precision)?.at_clock(self.clock_mhz()?)
     }
 
-    /// Attained FLOP/s ÷ the peak at the clock that was seen: the share of the peak without what a lower clock costs.
+    /// Attained FLOP/s ÷ the peak at the observed clock: the share of the peak without the loss from a lower clock.
     /// `None` as for [`Row::peak_at_clock`].
     pub fn share_of_peak_at_clock(&self) -> Option<Range> {
         Some(self.peak_at_clock()?.share(self.attained()?))
@@ -206,7 +208,7 @@ impl<'a> Row<'a> {
         Some(usd_per_million_samples(self.usd_per_hour?, self.samples_per_s()?))
     }
 
-    /// The median price of a run that counts: of its attempt from start to end, not of the window alone.
+    /// The median price of a run that counts: of its attempt from start to end, not only of the window.
     pub fn usd_per_run(&self) -> Option<f64> {
         let usd_per_hour = self.usd_per_hour?;
         let counting = self.runs.iter().filter(|run| run.counts()).filter_map(|run| run.cell.record());
@@ -224,13 +226,13 @@ impl<'a> Row<'a> {
     }
 }
 
-/// What the samples of all of `rows` are: [`SampleUnit::SAMPLES`] if they differ. Rows without a result count only if
-/// there are no others, since their workers have not spoken yet.
+/// The unit of the samples of all `rows`: [`SampleUnit::SAMPLES`] if they differ. Rows without a result count only if
+/// there are no others, since their workers have not reported a unit yet.
 pub fn unit<'r, 'a: 'r>(rows: impl IntoIterator<Item = &'r Row<'a>>) -> SampleUnit {
-    let (spoken, silent): (Vec<&Row<'_>>, Vec<&Row<'_>>) =
+    let (with_result, without): (Vec<&Row<'_>>, Vec<&Row<'_>>) =
         rows.into_iter().partition(|row| row.circumstances.is_some());
-    let telling = if spoken.is_empty() { silent } else { spoken };
-    SampleUnit::common(telling.into_iter().map(Row::unit))
+    let deciding = if with_result.is_empty() { without } else { with_result };
+    SampleUnit::common(deciding.into_iter().map(Row::unit))
 }
 
 /// The parameters that differ from their defaults, and the command of an external worker: `name=value; …`.
@@ -404,9 +406,9 @@ mod tests {
     use crate::protocol::Effective;
     use crate::record::{MachineIds, Outcome, Readings, Record, Sensor, Telemetry};
 
-    /// At 1,500 of 2,000 MHz, 40 % of the peak are 53 % of what the cycles allowed.
+    /// At 1,500 of 2,000 MHz, 40 % of the peak are 53 % of the peak at that clock.
     #[test]
-    fn a_share_of_the_peak_at_the_clock_that_was_seen_stands_beside_the_nominal_one() {
+    fn shares_of_the_peak_at_the_nominal_and_the_observed_clock() {
         let shares = |nominal: Option<f64>, seen: Option<f64>| {
             let mut peaks = measured_peaks(250e9, 20e9);
             peaks.flops[0].clock_mhz = nominal.map(Range::exactly);
@@ -436,8 +438,8 @@ mod tests {
         value.is_some_and(|value| (value - expected).abs() < 1e-9 * expected)
     }
 
-    /// Throughput is samples ÷ seconds of the window. So 30 iterations in 3 s are 30 iterations, whatever number was
-    /// requested. The seed reports got this wrong.
+    /// Throughput is samples ÷ seconds of the window. So 30 iterations in 3 s count as 30, for any requested number.
+    /// The seed reports got this wrong.
     #[test]
     fn throughput_is_samples_by_seconds() {
         let study = StudyBuilder::new()
@@ -481,7 +483,7 @@ mod tests {
 
     /// A mistake of the seed reports: two hosts, both called `cuda`, with different throughputs.
     #[test]
-    fn nothing_incomparable_is_pooled() {
+    fn incomparable_runs_are_not_pooled() {
         type Change = fn(&mut Record);
         let changes: &[(&str, Change)] = &[
             ("host", |record| record.provenance.host.hostname = "other".into()),
@@ -554,7 +556,7 @@ mod tests {
         analyse(study).rows.iter().map(|row| row.runs.len()).collect()
     }
 
-    /// A mistake of the seed reports, which two machines in a cloud with one name repeated.
+    /// A mistake of the seed reports, repeated by two machines of one name in a cloud.
     #[test]
     fn two_machines_of_one_name_are_two_rows() {
         let study = on_hosts(&[
@@ -568,7 +570,7 @@ mod tests {
     }
 
     #[test]
-    fn the_containers_of_a_machine_are_one_row() {
+    fn containers_of_one_machine_are_one_row() {
         let study = on_hosts(&[["c0ffee", "", "b"], ["decade", "", "b"], ["facade", "", "b"]]);
         assert_eq!(sizes(&study), [3]);
         let said: Vec<String> = analyse(&study).findings.into_iter().map(|finding| finding.text).collect();
@@ -577,7 +579,7 @@ mod tests {
     }
 
     #[test]
-    fn older_records_compare_by_name_and_join_no_two_machines() {
+    fn older_records_compare_by_name_and_do_not_join_two_machines() {
         assert_eq!(sizes(&on_hosts(&[["box", "", "b1"], ["box", "", "b2"], ["book", "", "b3"]])), [2, 1]);
         assert_eq!(sizes(&on_hosts(&[["box", "", "b1"], ["box", "aaaaaaaa0", "b2"]])), [2]);
         let between = on_hosts(&[["box", "", ""], ["box", "aaaaaaaa0", "b1"], ["box", "bbbbbbbb0", "b2"]]);
@@ -585,7 +587,7 @@ mod tests {
     }
 
     #[test]
-    fn of_a_secret_it_matters_only_whether_it_is_set() {
+    fn only_the_presence_of_a_secret_is_compared() {
         // Older versions wrote its value.
         let secret = |value: &'static str| {
             move |record: &mut Record| {
@@ -611,7 +613,7 @@ mod tests {
     }
 
     #[test]
-    fn variables_that_name_places_do_not_split_a_row() {
+    fn variables_with_paths_do_not_split_a_row() {
         let study = StudyBuilder::new()
             .run("cpu", "resnet18", 16, 1, 10.0)
             .run_with(key("cpu", "resnet18", 16, 2), 11.0, |record| {
@@ -623,9 +625,9 @@ mod tests {
         assert_eq!(analyse(&study).rows.len(), 1);
     }
 
-    /// The shipped worker is no Python program. A declared variable splits its row nevertheless.
+    /// The shipped worker is not a Python program. A declared variable splits its row nevertheless.
     #[test]
-    fn what_cannot_affect_a_worker_does_not_split_its_row() {
+    fn variables_without_influence_do_not_split_a_row() {
         let rows = |command: Option<&str>, is_declared: bool| {
             let key = |repeat| {
                 let worker =
@@ -669,7 +671,7 @@ mod tests {
             analyse(&study).rows.len()
         };
         assert_eq!(rows("1", "GPU-1", Some("GPU-12")), 1);
-        assert_eq!(rows("1", "GPU-1", None), 2, "nobody knows whether it is the same");
+        assert_eq!(rows("1", "GPU-1", None), 2, "it might be another GPU");
         assert_eq!(rows("MIG-1", "MIG-2", Some("GPU-12")), 2, "two parts of one GPU");
     }
 
@@ -709,26 +711,26 @@ mod tests {
         let study = StudyBuilder::new()
             .failure(key("cpu", "vgg16", 64, 1), oom())
             .failure(key("cpu", "vgg16", 64, 2), oom())
-            .not_run(key("cpu", "vgg16", 64, 3), "nobody has tried")
+            .not_run(key("cpu", "vgg16", 64, 3), "not started")
             .build();
         let analysis = analyse(&study);
         assert_eq!(analysis.rows.len(), 1);
         let row = &analysis.rows[0];
-        assert_eq!(row.statistics, Err("nobody has tried; ran out of memory: 9 GB (2 jobs)".to_owned()));
+        assert_eq!(row.statistics, Err("not started; ran out of memory: 9 GB (2 jobs)".to_owned()));
         assert_eq!((row.counts.planned, row.counts.failed, row.counts.not_run), (3, 2, 1));
         assert_eq!((row.samples_per_s(), row.attained()), (None, None));
         assert_eq!((row.usd_per_million(), row.usd_per_run()), (None, None));
     }
 
     #[test]
-    fn the_repeats_of_a_row_are_counted_by_how_they_ended() {
+    fn repeats_are_counted_by_outcome() {
         let without = |record: &mut Record| record.measurement = None;
         let oom = Outcome::OutOfMemory { message: "9 GB".into(), needed_bytes: None, free_bytes: None };
         let study = StudyBuilder::new()
             .runs("cpu", "vgg16", 64, &[1.0, 1.0])
             .run_with(key("cpu", "vgg16", 64, 3), 1.0, without)
             .failure(key("cpu", "vgg16", 64, 4), oom)
-            .not_run(key("cpu", "vgg16", 64, 5), "nobody has tried")
+            .not_run(key("cpu", "vgg16", 64, 5), "not started")
             .build();
         let analysis = analyse(&study);
         let Counts { planned, succeeded, failed, not_run, out_of_memory: _, reasons } =
@@ -738,7 +740,7 @@ mod tests {
     }
 
     #[test]
-    fn a_row_is_called_by_its_config_and_its_number() {
+    fn labels_name_the_config_and_the_number_of_the_row() {
         let labels = |study: &Study| analyse(study).rows.iter().map(Row::label).collect::<Vec<_>>();
         let one = StudyBuilder::new().run("cpu", "resnet18", 16, 1, 10.0);
         assert_eq!(labels(&one.build()), ["cpu_resnet18_fp32_bs16"]);
@@ -753,7 +755,7 @@ mod tests {
         );
     }
 
-    /// What a worker of one's own reports beyond what was requested splits a row, unless it names the run.
+    /// Unrequested settings that a custom worker reports split a row, unless they name the run.
     #[test]
     fn reports_that_name_the_run_do_not_split_a_row() {
         use crate::job::WorkerTemplate;

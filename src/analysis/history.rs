@@ -1,9 +1,13 @@
-//! How fast each config was in each version of what was measured: the commits of a matrix, its workers, or the bytes of
-//! its file. A version is compared, as `compare` would, with the last one before it that ran the config on the same
-//! machine. If a sample is another thing or other work there, nothing is told.
+//! The throughput of each config in each version. A version is a commit of the matrix, a worker, or the bytes of the
+//! matrix file. [`history`] makes a [`History`] with one [`Point`] per config, machine and version.
 //!
-//! Callers say which version a run is of. The runs of a version are judged by themselves, so what a re-run replaced
-//! counts for its own version.
+//! A point is compared, by the rules of `compare`, with the last earlier version that ran the config on the same
+//! machine. For example, `cpu_resnet18_fp32_bs16` on `bench-1` has 98.1 images/s in `3f2a…`, `slower` than in `77c0…`.
+//! There is no
+//! comparison if the samples differ in unit or work.
+//!
+//! Callers assign runs to versions. The runs of each version are judged separately, so a result that a re-run replaced
+//! still counts for its version.
 
 use std::collections::HashMap;
 
@@ -11,7 +15,7 @@ use chrono::{DateTime, Utc};
 
 use super::compare::{Settings, compare};
 use super::group::{Row, unit};
-use super::versus::{OfSide, Told, comparable, rates};
+use super::versus::{ConfigComparison, OfSide, comparable, rates};
 use super::{Judged, Study, judge};
 use crate::job::{ConfigOf, Key, distinction, varying_parameters};
 use crate::protocol::SampleUnit;
@@ -20,7 +24,7 @@ use crate::record::{HostFacts, Machine};
 /// The runs of a version.
 #[derive(Clone, Debug)]
 pub struct Version {
-    /// Its name: the commit, or the beginning of a hash.
+    /// The commit, or the beginning of a hash.
     pub name: String,
     /// The jobs with the records of this version.
     pub study: Study,
@@ -31,40 +35,40 @@ pub struct Version {
 pub struct Point {
     /// The config.
     pub config: String,
-    /// The host, with the id of its machine if several machines have its name.
+    /// The name of the host, with the id of the machine if several machines share the name.
     pub host: String,
     /// The version.
     pub version: String,
-    /// When the first of its runs began.
+    /// The start of the first run.
     pub since: DateTime<Utc>,
-    /// Its runs that count.
+    /// The runs that count.
     pub runs: OfSide,
-    /// The version that it is compared with; `None` for the first one.
+    /// The earlier version that this one is compared with; `None` for the first one.
     pub before: Option<String>,
-    /// What the comparison tells, or why it tells nothing.
-    pub told: Result<Told, String>,
+    /// The comparison, or the reason why there is none.
+    pub result: Result<ConfigComparison, String>,
 }
 
 /// The history of a matrix.
 #[derive(Clone, Debug)]
 pub struct History {
-    /// The points, by config and machine, and then by time.
+    /// The points, sorted by config, machine and time.
     pub points: Vec<Point>,
-    /// What the samples are.
+    /// The unit of the samples.
     pub unit: SampleUnit,
 }
 
-/// A version after its runs were judged.
-struct Era<'v> {
+/// A version with its judged runs.
+struct JudgedVersion<'v> {
     name: &'v str,
     since: DateTime<Utc>,
     judged: Judged<'v>,
 }
 
-impl<'v> Era<'v> {
+impl<'v> JudgedVersion<'v> {
     fn of(Version { name, study }: &'v Version) -> Option<Self> {
         let since = study.cells.iter().filter_map(|cell| Some(cell.record()?.started_at)).min()?;
-        Some(Era { name, since, judged: judge(study) })
+        Some(JudgedVersion { name, since, judged: judge(study) })
     }
 
     /// The rows with statistics.
@@ -73,11 +77,11 @@ impl<'v> Era<'v> {
     }
 }
 
-/// The machines of all versions, in the order in which they are met. A machine is told by its place.
+/// The machines of all versions, in the order in which they first occur. A machine is identified by its index.
 struct Machines<'v>(Vec<Machine<'v>>);
 
 impl<'v> Machines<'v> {
-    /// The machine of `row`; `None` if no run tells.
+    /// The machine of `row`; `None` if the row has no record.
     fn of(&mut self, row: &Row<'v>) -> Option<usize> {
         let host: &'v HostFacts = &row.runs.first()?.cell.record()?.provenance.host;
         let known = self.0.iter_mut().position(|machine| machine.admits(host));
@@ -87,7 +91,7 @@ impl<'v> Machines<'v> {
         Some(known.unwrap_or(self.0.len() - 1))
     }
 
-    /// `host`, a name of this machine, with the machine's id if another one has the name, too.
+    /// `host`, a name of this machine, with the machine's id if another machine shares the name.
     fn host_text(&self, machine: usize, host: &str) -> String {
         let others = self.0.iter().enumerate().filter(|(other, _)| *other != machine);
         let is_shared = others.flat_map(|(_, other)| other.names()).any(|name| name == host);
@@ -95,7 +99,7 @@ impl<'v> Machines<'v> {
         format!("{host}{}", id.map(|id| format!(" (machine {id})")).unwrap_or_default())
     }
 
-    /// What the machines are sorted by: their first names.
+    /// The sort key of a machine: its first name, its id, its index.
     fn order(&self, machine: usize) -> (Option<&'v str>, Option<&'v str>, usize) {
         let known = &self.0[machine];
         (known.names().first().copied(), known.id_text(), machine)
@@ -106,19 +110,19 @@ impl<'v> Machines<'v> {
 struct Measured<'r, 'v> {
     version: &'v str,
     rows: Vec<(&'r Row<'v>, usize)>,
-    /// The same by config and machine.
+    /// The rows by config and machine.
     by_config: HashMap<(ConfigOf<'r>, usize), Vec<&'r Row<'v>>>,
 }
 
 impl<'r, 'v> Measured<'r, 'v> {
-    fn of(era: &'r Era<'v>, machines: &mut Machines<'v>) -> Self {
+    fn of(version: &'r JudgedVersion<'v>, machines: &mut Machines<'v>) -> Self {
         let rows: Vec<(&'r Row<'v>, usize)> =
-            era.rows().filter_map(|row| Some((row, machines.of(row)?))).collect();
+            version.rows().filter_map(|row| Some((row, machines.of(row)?))).collect();
         let mut by_config: HashMap<(ConfigOf<'r>, usize), Vec<&'r Row<'v>>> = HashMap::new();
         for &(row, machine) in &rows {
             by_config.entry((ConfigOf::new(&row.config), machine)).or_default().push(row);
         }
-        Measured { version: era.name, rows, by_config }
+        Measured { version: version.name, rows, by_config }
     }
 
     /// The rows of the config of `row` on this machine.
@@ -130,37 +134,37 @@ impl<'r, 'v> Measured<'r, 'v> {
     }
 }
 
-/// The version before, with its row; or why there is nothing to compare with, and the version if there is one.
+/// The earlier version with its row; or the reason why the row is not compared, with the version if there is one.
 type Before<'r, 'v> = Result<(&'v str, &'r Row<'v>), (Option<&'v str>, String)>;
 
-/// A row of a version, and that of the version before it.
+/// A row of a version, and the row of the earlier version.
 struct Step<'r, 'v> {
     row: &'r Row<'v>,
     machine: usize,
     before: Before<'r, 'v>,
 }
 
-/// The history of `versions`, in whatever order. Versions without a run that counts are left out.
+/// The history of `versions`, which can be in any order. Versions without a run that counts are left out.
 pub fn history(versions: &[Version]) -> History {
-    let mut eras: Vec<Era<'_>> = versions.iter().filter_map(Era::of).collect();
-    eras.sort_by(|one, other| (one.since, one.name).cmp(&(other.since, other.name)));
-    let keys = || eras.iter().flat_map(Era::rows).map(|row| &row.config);
+    let mut judged: Vec<JudgedVersion<'_>> = versions.iter().filter_map(JudgedVersion::of).collect();
+    judged.sort_by(|one, other| (one.since, one.name).cmp(&(other.since, other.name)));
+    let keys = || judged.iter().flat_map(JudgedVersion::rows).map(|row| &row.config);
     let varying = varying_parameters(keys());
     let mut machines = Machines(Vec::new());
-    let measured: Vec<Measured<'_, '_>> = eras.iter().map(|era| Measured::of(era, &mut machines)).collect();
+    let measured: Vec<Measured<'_, '_>> =
+        judged.iter().map(|version| Measured::of(version, &mut machines)).collect();
     let points = measured
         .iter()
         .enumerate()
         .flat_map(|(place, now)| points(now, &measured[..place], &machines, &varying));
     let mut points: Vec<(usize, Point)> = points.collect();
-    // A stable sort: the versions of a config stay in their order.
+    // A stable sort keeps the versions of a config in order.
     points.sort_by_cached_key(|(machine, point)| (point.config.clone(), machines.order(*machine)));
     let points = points.into_iter().map(|(_, point)| point).collect();
-    History { points, unit: unit(eras.iter().flat_map(Era::rows)) }
+    History { points, unit: unit(judged.iter().flat_map(JudgedVersion::rows)) }
 }
 
-/// The points of the version `now`, each with its machine. All of its comparisons make one table, whatever they are
-/// with.
+/// The points of the version `now`, each with its machine. Holm's correction is over all comparisons of the version.
 fn points(
     now: &Measured<'_, '_>,
     earlier: &[Measured<'_, '_>],
@@ -175,30 +179,31 @@ fn points(
         steps.iter().filter_map(|step| Some([step.before.as_ref().ok()?.1, step.row])).collect();
     let comparison = compare(&rates(&pairs), Settings::default());
     let mut index = 0..;
-    let told = steps.into_iter().map(|Step { row, machine, before }| match before {
+    let results = steps.into_iter().map(|Step { row, machine, before }| match before {
         Ok((name, _)) => {
-            let told = Told::of(&comparison, index.next().expect("there is no last number"));
-            (row, machine, Some(name), told)
+            let index = index.next().expect("the range is unbounded");
+            (row, machine, Some(name), ConfigComparison::of(&comparison, index))
         }
         Err((name, why)) => (row, machine, name, Err(why)),
     });
-    told.filter_map(|(row, machine, before, told)| {
-        let counting = row.runs.iter().filter(|run| run.counts()).filter_map(|run| run.cell.record());
-        let point = Point {
-            config: label(row, now.alike(row, machine), varying),
-            host: machines.host_text(machine, row.circumstances.as_ref()?.host()),
-            version: now.version.to_owned(),
-            since: counting.map(|record| record.started_at).min()?,
-            runs: OfSide::of(row)?,
-            before: before.map(str::to_owned),
-            told,
-        };
-        Some((machine, point))
-    })
-    .collect()
+    results
+        .filter_map(|(row, machine, before, result)| {
+            let counting = row.runs.iter().filter(|run| run.counts()).filter_map(|run| run.cell.record());
+            let point = Point {
+                config: label(row, now.alike(row, machine), varying),
+                host: machines.host_text(machine, row.circumstances.as_ref()?.host()),
+                version: now.version.to_owned(),
+                since: counting.map(|record| record.started_at).min()?,
+                runs: OfSide::of(row)?,
+                before: before.map(str::to_owned),
+                result,
+            };
+            Some((machine, point))
+        })
+        .collect()
 }
 
-/// The row of the last of `earlier` that has the config of `row`, which is of the version `now`, on its machine.
+/// The last of the `earlier` versions that ran the config of `row` on its machine. `now` is the version of `row`.
 fn before<'r, 'v>(row: &Row<'_>, machine: usize, now: &str, earlier: &[Measured<'r, 'v>]) -> Before<'r, 'v> {
     let found = earlier.iter().rev().find_map(|measured| {
         let alike = measured.alike(row, machine);
@@ -208,19 +213,19 @@ fn before<'r, 'v>(row: &Row<'_>, machine: usize, now: &str, earlier: &[Measured<
         None => Err((None, "the first version on this machine".to_owned())),
         Some((version, [one])) => match comparable(one, row) {
             Ok(()) => Ok((version, *one)),
-            Err(apart) => {
+            Err(reason) => {
                 let names = [version, now].map(|name| format!("version {name}"));
-                Err((Some(version), apart.of_named_sides(&names)))
+                Err((Some(version), reason.text_by_name(&names)))
             }
         },
         Some((version, several)) => {
-            let why = format!("its runs before are {} rows, which differ in more", several.len());
+            let why = format!("its earlier runs are {} rows, which differ in more", several.len());
             Err((Some(version), why))
         }
     }
 }
 
-/// `cpu_resnet18_fp32_bs16 compile=true`, and which of the rows `alike` of the version.
+/// `cpu_resnet18_fp32_bs16 compile=true (1 of 2)`: the number is that of `row` among the rows `alike` of the version.
 fn label(row: &Row<'_>, alike: &[&Row<'_>], varying: &[String]) -> String {
     let Key { env, model, precision, batch, .. } = &row.config;
     let place = alike.iter().position(|other| std::ptr::eq(*other, row)).filter(|_| alike.len() > 1);
@@ -235,7 +240,7 @@ mod tests {
     use crate::analysis::fixture::{StudyBuilder, key};
     use crate::record::{MachineIds, Record};
 
-    /// A version whose runs began `hours` after the first ones.
+    /// A version whose runs started `hours` later.
     fn version(name: &str, hours: i64, rates: &[f64]) -> Version {
         changed(name, hours, rates, |_, _| {})
     }
@@ -244,7 +249,7 @@ mod tests {
         changed(name, hours, rates, |_, record| record.provenance.host.hostname = host.to_owned())
     }
 
-    /// A version whose records were changed, each by its repeat.
+    /// A version with changed records; `change` gets the repeat of each.
     fn changed(name: &str, hours: i64, rates: &[f64], change: impl Fn(u32, &mut Record)) -> Version {
         let mut study = StudyBuilder::new();
         for (repeat, rate) in (1..).zip(rates) {
@@ -257,13 +262,13 @@ mod tests {
         Version { name: name.to_owned(), study: study.build() }
     }
 
-    /// The machine of this letter. All machines have one name.
+    /// Moves `record` to the machine with the id `machine` × 32. All machines have the same name.
     fn put_on(record: &mut Record, machine: &str) {
         record.provenance.host.machine =
             Some(MachineIds { hardware: Some(machine.repeat(32)), system: None });
     }
 
-    /// Where each point is: its config, its host, its version and the one before.
+    /// The config, host, version and earlier version of each point.
     fn places(points: &[Point]) -> Vec<[&str; 4]> {
         let places = points.iter().map(|point| {
             let before = point.before.as_deref().unwrap_or("none");
@@ -272,14 +277,15 @@ mod tests {
         places.collect()
     }
 
-    fn told(versions: &[Version]) -> Vec<(String, Option<String>, Option<Verdict>)> {
+    /// The version, the earlier version and the verdict of each point.
+    fn verdicts(versions: &[Version]) -> Vec<(String, Option<String>, Option<Verdict>)> {
         let points = history(versions).points.into_iter();
-        let verdict = |point: &Point| point.told.as_ref().ok().map(|told| told.verdict);
+        let verdict = |point: &Point| point.result.as_ref().ok().map(|comparison| comparison.verdict);
         points.map(|point| (point.version.clone(), point.before.clone(), verdict(&point))).collect()
     }
 
     #[test]
-    fn versions_stand_in_the_order_of_time_each_against_the_one_before() {
+    fn versions_are_sorted_by_time_and_compared_with_the_previous_one() {
         let of =
             |name: &str, before: Option<&str>, verdict| (name.to_owned(), before.map(str::to_owned), verdict);
         let versions = [
@@ -288,7 +294,7 @@ mod tests {
             version("b", 10, &[100.1, 100.0, 99.9]),
         ];
         assert_eq!(
-            told(&versions),
+            verdicts(&versions),
             [
                 of("a", None, None),
                 of("b", Some("a"), Some(Verdict::Same)),
@@ -308,7 +314,7 @@ mod tests {
         let names: Vec<(&str, Option<&str>)> =
             found.iter().map(|point| (point.version.as_str(), point.before.as_deref())).collect();
         assert_eq!(names, [("a", None), ("c", Some("a")), ("b", None)]);
-        assert_eq!(found[2].told, Err("the first version on this machine".to_owned()));
+        assert_eq!(found[2].result, Err("the first version on this machine".to_owned()));
     }
 
     #[test]
@@ -328,9 +334,9 @@ mod tests {
         );
     }
 
-    /// The rows of a version are numbered by its own runs, so their numbers tell no machine.
+    /// The numbers of rows follow the order of runs within a version, so they do not identify a machine.
     #[test]
-    fn a_machine_is_one_series_although_another_one_ran_the_config_too() {
+    fn each_machine_is_one_series_if_two_ran_the_config() {
         let on_both = |name: &str, hours: i64, machines: [&'static str; 2]| {
             changed(name, hours, &[100.0, 100.1, 99.9, 100.0, 100.1, 99.9], move |repeat, record| {
                 put_on(record, machines[usize::from(repeat > 3)]);
@@ -349,9 +355,9 @@ mod tests {
         );
     }
 
-    /// A worker that counts tokens instead of images is not faster by that.
+    /// A worker that counts tokens instead of images is not faster because of that.
     #[test]
-    fn a_sample_that_became_another_thing_tells_nothing() {
+    fn versions_with_different_units_are_not_compared() {
         let of_tokens = |name: &str, hours: i64| {
             changed(name, hours, &[100.0, 100.1, 99.9], |_, record| {
                 let unit = serde_json::from_str("\"tokens\"").unwrap();
@@ -360,13 +366,13 @@ mod tests {
         };
         let versions = [version("a", 0, &[50.0, 50.1, 49.9]), of_tokens("b", 10), of_tokens("c", 20)];
         let found = history(&versions).points;
-        let told: Vec<Result<Verdict, &str>> = found
+        let verdicts: Vec<Result<Verdict, &str>> = found
             .iter()
-            .map(|point| point.told.as_ref().map(|told| told.verdict).map_err(String::as_str))
+            .map(|point| point.result.as_ref().map(|result| result.verdict).map_err(String::as_str))
             .collect();
         let other = "the samples differ: images with version a, tokens with version b";
-        assert_eq!(told, [Err("the first version on this machine"), Err(other), Ok(Verdict::Same)]);
-        assert_eq!(found[1].before.as_deref(), Some("a"), "the reason stands beside it");
+        assert_eq!(verdicts, [Err("the first version on this machine"), Err(other), Ok(Verdict::Same)]);
+        assert_eq!(found[1].before.as_deref(), Some("a"), "the earlier version is known");
     }
 
     #[test]
@@ -375,7 +381,7 @@ mod tests {
             name: "none".to_owned(),
             study: StudyBuilder::new().not_run(key("cpu", "resnet18", 16, 1), "not run").build(),
         };
-        assert_eq!(told(&[empty, version("a", 0, &[100.0])]).len(), 1);
+        assert_eq!(verdicts(&[empty, version("a", 0, &[100.0])]).len(), 1);
         assert!(history(&[]).points.is_empty());
     }
 }

@@ -1,8 +1,8 @@
-//! How busy a machine is when nothing but a job runs on it, by the runs of its calibrations.
+//! The number of processors that an idle machine keeps busy, from the runs of its calibrations.
 //!
-//! What a system does by itself differs from machine to machine. With one limit for all of them, a steady load of
-//! others passes where the system does little. A system that by itself does more than that limit allows is not told
-//! from others here: raise `foreign_cores` for it.
+//! The load of an idle system differs from machine to machine. With one limit for all of them, a steady load of other
+//! processes would pass unnoticed on a quiet system. If an idle system exceeds the general limit, its load cannot be
+//! distinguished from other work: raise `foreign_cores` for it.
 
 use super::foreign::foreign_cores;
 use super::noise::is_calibration;
@@ -11,26 +11,26 @@ use crate::shared::Shared;
 use crate::stats;
 use crate::threshold::{Threshold, Thresholds};
 
-/// The fewest runs that tell it.
+/// The least number of calibration runs of a machine.
 const LEAST_RUNS: usize = 5;
 
-/// The machines that were calibrated, with how many processors others keep busy beside a run, at the median.
+/// The calibrated machines, each with the median number of processors that other processes keep busy during a run.
 #[derive(Clone, Debug, Default)]
 pub struct Idle(Vec<(Shared<HostFacts>, f64)>);
 
-/// The number of processors that others may keep busy during a run, and what it is made of.
+/// The number of processors that other processes may keep busy during a run, and its parts.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Allowance {
     /// The number.
     pub(super) processors: f64,
-    /// How many of these the run could not have used, because its control group has a quota.
+    /// How many of these the run could not have used, because of the quota of its control group.
     pub(super) room: f64,
-    /// How many are busy when the machine is idle, if that is known and counts.
+    /// How many are busy when the machine is idle, if that is known and used.
     pub(super) idle: Option<f64>,
 }
 
 impl Idle {
-    /// By those of `records` that are of a calibration, and that nobody disturbed beyond the limit for all machines.
+    /// From those of `records` that are of a calibration and were not disturbed beyond the limit for all machines.
     pub fn of<'r>(records: impl Iterator<Item = &'r Record>) -> Idle {
         let mut machines: Vec<(Shared<HostFacts>, Vec<f64>)> = Vec::new();
         for record in records.filter(|record| is_of_calibration(record)) {
@@ -42,17 +42,17 @@ impl Idle {
                 None => machines.push((host.clone(), vec![cores])),
             }
         }
-        let told = machines.into_iter().filter(|(_, runs)| runs.len() >= LEAST_RUNS);
-        Idle(told.filter_map(|(host, runs)| Some((host, stats::median(&runs).ok()?))).collect())
+        let calibrated = machines.into_iter().filter(|(_, runs)| runs.len() >= LEAST_RUNS);
+        Idle(calibrated.filter_map(|(host, runs)| Some((host, stats::median(&runs).ok()?))).collect())
     }
 
-    /// How many processors others keep busy beside a job on `host`, at the median. `None` if too few runs tell.
+    /// The median number of processors that other processes keep busy on `host`. `None` with too few calibration runs.
     pub fn on(&self, host: &HostFacts) -> Option<f64> {
         self.0.iter().find(|(known, _)| is_alike(known, host)).map(|(_, idle)| *idle)
     }
 
-    /// The limit for the run of `record`. What is known of its machine counts, unless the matrix changes the limit for
-    /// all machines.
+    /// The limit for the run of `record`: that of its calibrated machine, unless the matrix changes the limit for all
+    /// machines.
     pub(super) fn limit(&self, record: &Record, thresholds: &Thresholds) -> Allowance {
         let host = &record.provenance.host;
         let usual = thresholds.foreign_limit(host.cpu.usable);
@@ -65,8 +65,7 @@ impl Idle {
     }
 }
 
-/// Whether others have the same processors to use on both: the machine is the same, and so is the part of it that jobs
-/// may use.
+/// Whether calibration runs on `one` apply to `other`: it is the same machine, and jobs may use the same part of it.
 fn is_alike(one: &HostFacts, other: &HostFacts) -> bool {
     let part = |host: &HostFacts| {
         let limits = host.cgroup.unwrap_or_default();
@@ -86,7 +85,7 @@ mod tests {
     use crate::analysis::{Study, analyse};
     use crate::record::CgroupLimits;
 
-    /// Runs of a calibration beside which others kept these processors busy.
+    /// Runs of a calibration during which other processes kept these processors busy.
     fn calibration(cores: &[f64]) -> Study {
         let runs = cores.iter().zip(1..);
         let study = runs.fold(StudyBuilder::new(), |study, (cores, repeat)| {
@@ -102,7 +101,7 @@ mod tests {
         Idle::of(calibration(cores).cells.iter().filter_map(|cell| cell.record()))
     }
 
-    /// Whether a run beside which others keep so many processors busy is marked.
+    /// Whether a run is marked if other processes keep this number of processors busy.
     fn is_contended(idle: Idle, cores: f64, change: impl FnOnce(&mut Record)) -> bool {
         let study = StudyBuilder::new().run_with(key("cpu", "vgg16", 16, 1), 10.0, |record| {
             record.observed.host_busy_s = Some((1.9 + cores) * record.wall_s());
@@ -114,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn a_steady_load_is_told_from_what_the_system_does_by_itself() {
+    fn steady_loads_are_distinguished_from_an_idle_system() {
         let quiet = || idle(&[0.02, 0.03, 0.02, 0.04, 0.03]);
         let busy = || idle(&[0.18, 0.19, 0.19, 0.18, 0.19]);
         let none = |_: &mut Record| {};
@@ -124,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn few_runs_other_machines_and_disturbed_runs_tell_nothing() {
+    fn few_runs_other_machines_and_disturbed_runs_are_ignored() {
         let host = |idle: &Idle, name: &str| {
             let study = calibration(&[0.0]);
             let mut host = (*study.cells[0].record().unwrap().provenance.host).clone();
@@ -144,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn a_limit_of_ones_own_counts_whatever_the_machine_does() {
+    fn a_declared_limit_overrides_the_calibration() {
         let study = calibration(&[0.02; 5]);
         let idle = Idle::of(study.cells.iter().filter_map(|cell| cell.record()));
         let record = study.cells[0].record().unwrap();
@@ -152,7 +151,7 @@ mod tests {
         assert_eq!(idle.limit(record, &own), Allowance { processors: 3.0, room: 0.0, idle: None });
     }
 
-    /// In a container with two of 64 processors' time, busy neighbours take nothing while processors are idle.
+    /// In a container with two of 64 processors' time, busy neighbours do no harm while processors are idle.
     #[test]
     fn a_quota_leaves_room_for_others() {
         let within = |allowed: Option<u32>, quota: f64| {
@@ -168,10 +167,10 @@ mod tests {
             is_contended(Idle::default(), 1.0, within(Some(2), 2.0)),
             "by its affinity, two that others share"
         );
-        assert!(is_contended(Idle::default(), 1.0, within(None, 2.0)), "nobody counted them");
+        assert!(is_contended(Idle::default(), 1.0, within(None, 2.0)), "they were not counted");
     }
 
-    /// A calibration of the whole host says nothing about a part of it.
+    /// A calibration of the whole host does not apply to a part of it.
     #[test]
     fn another_part_of_a_machine_is_another_machine() {
         let idle = idle(&[0.03; 5]);

@@ -1,4 +1,4 @@
-//! What a row does not depend on: the runs of other configs, and the order in which files are found.
+//! Rows do not depend on the runs of other configs or on the order in which files are found.
 
 use std::collections::BTreeMap;
 
@@ -25,7 +25,7 @@ fn changed(before: &Study, after: &Study) -> usize {
 }
 
 #[test]
-fn a_run_of_another_config_changes_no_row() {
+fn a_run_of_another_config_does_not_change_a_row() {
     for seed in 0..TABLES {
         let another = |builder: StudyBuilder| builder.run("a", "squeezenet1_0", 4, 1, 3.0);
         let (before, after) = (random_table::builder(seed), another(random_table::builder(seed)));
@@ -33,10 +33,10 @@ fn a_run_of_another_config_changes_no_row() {
     }
 }
 
-/// By design: what ran at the same time, a smaller batch that shows a cliff, an env that is compared with another one,
+/// By design: jobs at the same time, a smaller batch that reveals a cliff, an env that is compared with another one,
 /// and synthetic tensors beside files.
 #[test]
-fn runs_of_other_configs_change_a_row_in_four_ways_and_no_other() {
+fn runs_of_other_configs_change_a_row_only_in_four_ways() {
     let alone = || StudyBuilder::new().runs("a", "resnet18", 16, &[10.0, 10.1, 9.9]);
     let first = alone().build().cells[0].record().unwrap().started_at;
     let beside = alone().run_with(key("a", "vgg16", 4, 1), 3.0, |record| {
@@ -73,7 +73,7 @@ fn runs_of_other_configs_change_a_row_in_four_ways_and_no_other() {
     assert_eq!(changed(&files().build(), &on(files(), false, 10.0).build()), 1, "synthetic tensors");
 }
 
-/// Everything that a report prints, in one text.
+/// The complete text of a report.
 fn printed(study: &Study) -> String {
     let analysis: Analysis<'_> = analyse(study);
     let tables = CSV_FILES.iter().map(|file| format!("{:?}", (file.rows)(&analysis).table()));

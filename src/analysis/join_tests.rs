@@ -1,4 +1,4 @@
-//! `metrics.csv` joins with `summary.csv` on the columns that the manual names, and no line doubles.
+//! `metrics.csv` joins with `summary.csv` on the columns that the manual names, without duplicate lines.
 
 use std::collections::BTreeMap;
 
@@ -9,11 +9,11 @@ use super::{Study, analyse, random_table};
 use crate::job::ParamValue;
 use crate::record::{Outcome, Record};
 
-/// What the manual says to join on.
+/// The columns that the manual joins on.
 const ON: [&str; 7] = ["env", "device", "model", "precision", "batch", "params", "part"];
 
-/// For each line of `metrics.csv`: whether it is a timing job with a result, and how many lines of `summary.csv` it
-/// meets.
+/// For each line of `metrics.csv`: whether it is a timing job with a result, and the number of its partners in
+/// `summary.csv`.
 fn partners(study: &Study) -> Vec<(bool, usize)> {
     let analysis = analyse(study);
     let (runs, rows) = (metrics(&analysis).table(), summary(&analysis).table());
@@ -36,7 +36,7 @@ fn partners(study: &Study) -> Vec<(bool, usize)> {
 }
 
 #[test]
-fn a_run_meets_its_own_row_of_a_config_that_was_split() {
+fn a_run_joins_its_row_of_a_split_config() {
     let elsewhere = |record: &mut Record| record.provenance.host.hostname = "elsewhere".into();
     let compiled = |repeat: u32, is_on: bool| {
         let mut key = key("cpu", "resnet18", 16, repeat);
@@ -61,7 +61,7 @@ fn a_run_meets_its_own_row_of_a_config_that_was_split() {
 
 /// Its FLOPs per sample are those of its network, and there is only one row that it can belong to.
 #[test]
-fn a_profiled_job_meets_the_row_of_its_config() {
+fn a_profiled_job_joins_the_row_of_its_config() {
     let config = key("cpu", "resnet18", 16, 1);
     let study =
         StudyBuilder::new().runs("cpu", "resnet18", 16, &[10.0, 11.0]).kernels(&config, Vec::new(), 1.0);
@@ -84,7 +84,7 @@ fn is_of_a_matrix(study: &Study) -> bool {
 }
 
 #[test]
-fn no_line_of_any_table_doubles() {
+fn joins_have_no_duplicate_lines() {
     let studies: Vec<(u64, Study)> = (0..100).map(|seed| (seed, random_table::study(seed))).collect();
     let possible = || studies.iter().filter(|(_, study)| is_of_a_matrix(study));
     assert!(possible().count() > 20, "too few tables");

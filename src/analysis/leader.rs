@@ -1,4 +1,4 @@
-//! The fastest config of each network in each env, as the terminal and the page show it.
+//! The fastest config of each network in each env, for the terminal and the page.
 
 use super::analyse::Analysis;
 use super::fastest::settings;
@@ -13,9 +13,9 @@ const DIGITS: usize = 2;
 pub struct Leader<'a> {
     /// The fastest row of its network and env.
     pub row: &'a Row<'a>,
-    /// What distinguishes it from others of its network: the parameters that vary, and the host.
+    /// The settings that distinguish it from others of its network: the parameters that vary, and the host.
     pub settings: String,
-    /// What was measured, or why there is no result.
+    /// The numbers, or the reason why there is no result.
     pub measured: Result<Measured, &'a str>,
 }
 
@@ -28,7 +28,7 @@ pub struct Measured {
     pub interval: String,
     /// The share of the peak in percent, if it is known.
     pub share: Option<String>,
-    /// What limits it.
+    /// Its limit.
     pub limit: String,
 }
 

@@ -1,4 +1,4 @@
-//! The libraries of a worker, each under one name and in one notation, whoever reports it.
+//! The libraries of a worker, in a uniform notation and under uniform names: `PyTorch` for `torch` and `libtorch`.
 
 use std::collections::BTreeMap;
 
@@ -20,15 +20,15 @@ pub(super) fn pytorch(versions: &BTreeMap<String, String>) -> Option<&String> {
     versions.get("libtorch").or_else(|| versions.get("torch"))
 }
 
-/// Whether `one` and `other` may be the same version of the library `name`. Only Python tells for which devices PyTorch
-/// was built: `2.11.0+cpu`.
+/// Whether `one` and `other` may be the same version of the library `name`. Only Python reports for which devices
+/// PyTorch was built: `2.11.0+cpu`.
 pub(super) fn is_same(name: &str, one: &str, other: &str) -> bool {
     let parts = |version| str::split_once(version, '+').unwrap_or((version, ""));
     let [(this, build), (that, other_build)] = [one, other].map(parts);
     one == other || (name == PYTORCH && this == that && (build.is_empty() || other_build.is_empty()))
 }
 
-/// CUDA's own notation of a version, as Python tells it, from the number that C++ knows: `13.0` of `13000`.
+/// CUDA's own notation of a version, as reported by Python, from the number reported by C++: `13.0` from `13000`.
 fn cuda(version: &str) -> String {
     match version.parse::<u32>() {
         Ok(number @ 1000..) => format!("{}.{}", number / 1000, number % 1000 / 10),
@@ -45,7 +45,7 @@ mod tests {
     }
 
     #[test]
-    fn a_script_and_the_shipped_worker_tell_the_same_libraries_alike() {
+    fn a_script_and_the_shipped_worker_have_equal_libraries() {
         let shipped = versions(&[("libtorch", "2.11.0"), ("cuda", "13000"), ("cudnn", "91002")]);
         let python = versions(&[("torch", "2.11.0"), ("cuda", "13.0"), ("cudnn", "91002")]);
         assert_eq!(libraries(&shipped), libraries(&python));
@@ -55,7 +55,7 @@ mod tests {
     }
 
     #[test]
-    fn what_only_one_of_two_tells_about_a_build_is_no_difference() {
+    fn build_facts_that_only_one_reports_do_not_differ() {
         assert!(is_same("PyTorch", "2.11.0", "2.11.0+cpu"));
         assert!(!is_same("PyTorch", "2.11.0+cu130", "2.11.0+cpu"));
         assert!(!is_same("PyTorch", "2.11.0", "2.8.0+cpu"));

@@ -1,7 +1,7 @@
-//! Rows that differ in the batch alone: those of one config, whatever its batch, in one set of circumstances.
+//! Lines: rows that differ only in the batch, such as `gpu resnet18 fp32` at batches 8, 16 and 32 on one machine.
 //!
-//! Whatever joins rows of several batches goes by these lines. The number of a row within its config would not do. It
-//! follows the order of the repeats, so row 1 of one batch and row 1 of another can be of two machines.
+//! Figures and tables that join rows of several batches use [`Line`]s. The number of a row within its config cannot
+//! join them. It follows the order of the repeats, so row 1 of one batch and row 1 of another can be of two machines.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -9,32 +9,32 @@ use super::circumstances::Circumstances;
 use super::group::Row;
 use crate::job::ConfigOf;
 
-/// Rows that differ in the batch alone. Each batch has one at most.
+/// Rows that differ only in the batch. Each batch has at most one row.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Line {
-    /// The indices of its rows among the analysis's rows, in their order.
+    /// The indices of its rows among the rows of the analysis, in order.
     pub rows: Vec<usize>,
-    /// What tells it from other lines of the same settings, with a blank in front: its host, or else its number. Empty
-    /// if there is no other.
-    pub apart: String,
-    /// The batches that other lines of the same settings have, and this one lacks.
+    /// The label that distinguishes it from other lines of the same settings: ` on HOST`, or else ` (1 of 2)`. Empty if
+    /// there is no other.
+    pub distinction: String,
+    /// The batches that other lines of the same settings have and this one lacks.
     pub elsewhere: BTreeSet<u32>,
 }
 
-/// A line in the making.
+/// A line while rows are added.
 struct Begun {
-    /// `None` as long as none of its rows has a result.
+    /// `None` until a row with a result is added.
     circumstances: Option<Circumstances>,
     rows: Vec<usize>,
     batches: BTreeSet<u32>,
 }
 
 impl Begun {
-    /// Whether a row in `circumstances`, which can be unknown, belongs to it.
+    /// Whether a row with these circumstances, which can be unknown, belongs to the line.
     fn admits(&self, circumstances: Option<&Circumstances>, batch: u32) -> bool {
         let is_alike = match (&self.circumstances, circumstances) {
             (Some(own), Some(other)) => own == other,
-            // A row without a result is of no circumstances. It belongs to the first line that lacks its batch.
+            // A row without a result has no circumstances. It belongs to the first line that lacks its batch.
             (None, _) | (_, None) => true,
         };
         is_alike && !self.batches.contains(&batch)
@@ -65,11 +65,11 @@ pub(super) fn lines(rows: &[Row<'_>]) -> Vec<Line> {
     begun.iter().map(|line| finished(line, family(line), &begun)).collect()
 }
 
-/// `line`, which is one of those of `begun` at the places `family`.
+/// The finished `line`. `family` are the indices in `begun` of all lines of the same settings.
 fn finished(line: &Begun, family: &[usize], begun: &[Begun]) -> Line {
     let family: Vec<&Begun> = family.iter().map(|place| &begun[*place]).collect();
     let hosts: BTreeSet<Option<&str>> = family.iter().map(|line| line.host()).collect();
-    let apart = match line.host() {
+    let distinction = match line.host() {
         _ if family.len() == 1 => String::new(),
         Some(host) if hosts.len() == family.len() => format!(" on {host}"),
         _ => {
@@ -78,7 +78,7 @@ fn finished(line: &Begun, family: &[usize], begun: &[Begun]) -> Line {
         }
     };
     let all: BTreeSet<u32> = family.iter().flat_map(|line| &line.batches).copied().collect();
-    Line { rows: line.rows.clone(), apart, elsewhere: all.difference(&line.batches).copied().collect() }
+    Line { rows: line.rows.clone(), distinction, elsewhere: all.difference(&line.batches).copied().collect() }
 }
 
 impl Begun {
@@ -98,11 +98,10 @@ mod tests {
         move |record| record.provenance.host.hostname = host.into()
     }
 
-    /// A line: its batches with their throughputs, 0 without a result; what tells it apart; the batches of others.
-    type Told = (Vec<(u32, f64)>, String, Vec<u32>);
+    /// A line: its batches with their throughputs (0 without a result), its distinction, and the batches of others.
+    type Found = (Vec<(u32, f64)>, String, Vec<u32>);
 
-    /// The lines of `study`.
-    fn told(study: StudyBuilder) -> Vec<Told> {
+    fn found(study: StudyBuilder) -> Vec<Found> {
         let study = study.build();
         let analysis = analyse(&study);
         let batch = |row: &usize| {
@@ -110,13 +109,13 @@ mod tests {
         };
         let of = |line: &Line| {
             let elsewhere = line.elsewhere.iter().copied().collect();
-            (line.rows.iter().map(batch).collect(), line.apart.clone(), elsewhere)
+            (line.rows.iter().map(batch).collect(), line.distinction.clone(), elsewhere)
         };
         analysis.lines.iter().map(of).collect()
     }
 
     #[test]
-    fn a_line_is_of_one_machine_whichever_ran_first() {
+    fn a_line_has_rows_of_one_machine_only() {
         let study = StudyBuilder::new()
             .run_with(key("gpu", "resnet18", 8, 1), 10.0, on("a"))
             .run_with(key("gpu", "resnet18", 8, 2), 20.0, on("b"))
@@ -125,11 +124,11 @@ mod tests {
             .run_with(key("gpu", "resnet18", 32, 1), 12.0, on("a"));
         let a = (vec![(8, 10.0), (16, 11.0), (32, 12.0)], " on a".to_owned(), vec![]);
         let b = (vec![(8, 20.0), (16, 21.0)], " on b".to_owned(), vec![32]);
-        assert_eq!(told(study), [a, b]);
+        assert_eq!(found(study), [a, b]);
     }
 
     #[test]
-    fn lines_of_one_host_are_numbered_and_what_has_no_result_is_on_the_first() {
+    fn lines_of_one_host_are_numbered_and_the_first_has_the_rows_without_a_result() {
         let driver = |version: &'static str| {
             move |record: &mut Record| {
                 record.measurement.as_mut().unwrap().details.versions.insert("torch".into(), version.into());
@@ -141,9 +140,9 @@ mod tests {
             .run_with(key("gpu", "resnet18", 8, 2), 20.0, driver("2"));
         let first = (vec![(4, 0.0), (8, 10.0)], " (1 of 2)".to_owned(), vec![]);
         let second = (vec![(8, 20.0)], " (2 of 2)".to_owned(), vec![4]);
-        assert_eq!(told(study), [first, second]);
+        assert_eq!(found(study), [first, second]);
         assert_eq!(
-            told(StudyBuilder::new().runs("cpu", "vgg16", 8, &[1.0])),
+            found(StudyBuilder::new().runs("cpu", "vgg16", 8, &[1.0])),
             [(vec![(8, 1.0)], String::new(), vec![])]
         );
     }

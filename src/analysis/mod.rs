@@ -1,51 +1,51 @@
-//! Records in; rows, tables, marks, rooflines and findings out. The verbs and `report` call it; anything that needs to
-//! know which runs count asks here. It never reads a file, never knows how a job came to run, and stores nothing: every
-//! number is derived anew.
+//! Derives rows, tables, marks, rooflines and findings from records. The verbs and `report` call it; only this room
+//! decides which runs count. It never reads or writes a file, does not depend on how jobs were run, and derives every
+//! number anew.
 //!
-//! A [`Study`] is a plan with what the store holds for it: one [`Cell`] per job, whether it succeeded, failed or never
-//! ran. [`analyse`] derives everything that a report says from it.
+//! A [`Study`] is a plan with its records: one [`Cell`] per job, whether it succeeded, failed or never ran. [`analyse`]
+//! derives the whole content of a report from it.
 //!
-//! | module | what it derives |
+//! | module | result |
 //! |---|---|
-//! | [`foreign`] | how busy others kept the processors while a job ran |
-//! | [`idle`] | how busy a machine is when nothing but a job runs |
-//! | [`marks`] | doubts about single runs, and which of them keep a run out of the statistics |
-//! | [`block_shift`] | blocks that were slower or faster than others, in all rows alike |
+//! | [`foreign`] | processors that other processes kept busy while a job ran |
+//! | [`idle`] | processors that an idle machine keeps busy |
+//! | [`marks`] | doubts about runs and rows, and which of them leave a run out of the statistics |
+//! | [`block_shift`] | blocks that were slower or faster than others in all rows |
 //! | [`audit`] | the rows with the runs that marks leave out, and without them |
-//! | [`axes`] | what each axis brings |
-//! | [`blocks`] | which runs were made together |
-//! | [`bound`] | what limits a row: the host, memory that spilled, a roof, its kernels |
-//! | [`classes`] | decides it, from the evidence that there is |
-//! | `experiment` | what would decide it, where nothing does |
-//! | [`history`] | how fast each config was in each version |
+//! | [`axes`] | the effect of each axis |
+//! | [`blocks`] | blocks: runs that were made together |
+//! | [`bound`] | the limits of rows: the host, memory that spilled, a roof, kernels |
+//! | [`classes`] | the limit of each row, from the available evidence |
+//! | `experiment` | the experiment that would decide an unknown limit |
+//! | [`history`] | the throughput of each config in each version |
 //! | [`brief`] | the five lines at the top of a report |
 //! | [`group`] | rows: the runs of a config that can be pooled, with their statistics |
-//! | [`calibration`] | how much the runs of a machine scatter when nothing differs |
+//! | [`calibration`] | the scatter of a machine's runs under equal conditions |
 //! | [`compare`] | two sides of each config compared: ratios and verdicts, with known rates of error |
 //! | [`complexity`] | the cost of a network before it runs, layer by layer |
-//! | [`conduct`] | what a worker does wrong or leaves out, by one attempt |
+//! | [`conduct`] | mistakes and omissions of a worker in one attempt |
 //! | [`cost`] | parameters, MACs and FLOPs of a config, by a named convention |
-//! | [`counted`] | what profilers counted, joined with the timing runs |
+//! | [`counted`] | counters of profilers, joined with the timing runs |
 //! | [`energy`] | power and joules per sample of the measured window |
-//! | [`facts`] | what each fact of a provenance does to a row |
-//! | [`noise`] | which differences the noise of a machine leaves to be seen |
-//! | [`operators`] | where the time of an iteration goes, operator by operator |
-//! | [`own`] | the parameters and metrics that only this study has |
+//! | [`facts`] | the effect of each fact of a provenance on rows |
+//! | [`noise`] | the smallest differences that the noise of a machine can resolve |
+//! | [`operators`] | the time of an iteration, operator by operator |
+//! | [`own`] | the parameters and metrics that are specific to a study |
 //! | [`peaks`] | the ceilings of a device |
 //! | [`pipeline`] | the cost of reading and decoding files, compared with synthetic tensors |
 //! | [`printed`] | throughput and its error, as tables print them |
 //! | `replaced` | earlier results that marks left out, and that a re-run replaced |
 //! | [`roofline`] | points and roofs |
-//! | [`line`] | rows that differ in the batch alone |
-//! | [`scaling`] | how throughput grows with the batch, and the knee |
+//! | [`line`] | rows that differ only in the batch |
+//! | [`scaling`] | the growth of throughput with the batch, and the knee |
 //! | [`sequence`] | the runs of each machine in the order of time |
 //! | [`step`] | bytes and FLOPs of an optimizer's step |
 //! | [`findings`] | the sentences of a report, each with its number and its threshold |
 //! | [`table`] | the CSV files |
-//! | [`trace`] | the seconds of the iterations of each run, in few numbers |
-//! | [`tradeoff`] | what a sample costs against how fast it is, and what nothing beats |
-//! | [`unconfirmed`] | declared parameters that no worker confirmed |
-//! | [`versus`] | which configs two sides share, what differs between them, and what cannot be compared |
+//! | [`trace`] | the seconds of the iterations of each run, condensed |
+//! | [`tradeoff`] | cost against throughput, and the Pareto front |
+//! | [`unconfirmed`] | declared parameters that workers did not confirm |
+//! | [`versus`] | two sides: common configs, differences, and configs that cannot be compared |
 
 mod analyse;
 pub mod audit;
@@ -135,7 +135,7 @@ use peaks::Catalogue;
 
 pub use analyse::{Analysis, Judged, analyse, judge};
 
-/// A plan with what the store holds for it.
+/// A plan with its records from the store.
 #[derive(Clone, Debug)]
 pub struct Study {
     /// The matrix file.
@@ -148,19 +148,19 @@ pub struct Study {
     pub cells: Vec<Cell>,
     /// Earlier results of these jobs, of the same worker, that a re-run replaced.
     pub replaced: Vec<Cell>,
-    /// When and where each job of the store ran, including other plans. Two that overlap disturbed each other.
+    /// The time and host of each job of the store, including other plans. Overlapping jobs disturbed each other.
     pub spans: Vec<Span>,
     /// All known peaks.
     pub peaks: Catalogue,
-    /// How FLOPs are counted.
+    /// The convention for counting FLOPs.
     pub convention: FlopsConvention,
-    /// Whether to keep runs in the statistics whose marks would leave them out.
+    /// Whether runs stay in the statistics despite marks that would leave them out.
     pub include_marked: bool,
     /// The thresholds of marks and findings.
     pub thresholds: Thresholds,
     /// The noise of the machines that were calibrated, by device.
     pub noise: Vec<Calibrated>,
-    /// How busy machines are when nothing but a job runs, by their calibrations.
+    /// The processors that idle machines keep busy, from their calibrations.
     pub idle: Idle,
 }
 
@@ -173,9 +173,9 @@ pub struct Cell {
     pub peaks: Option<String>,
     /// The price of an hour on the machine, in US dollars.
     pub usd_per_hour: Option<f64>,
-    /// What its last attempt left, be it of a success or of a failure.
+    /// The record of its last attempt, successful or failed.
     pub record: Result<Arc<Record>, NoRecord>,
-    /// The seconds of its iterations, if its worker wrote them. They never decide what counts.
+    /// The seconds of its iterations, if its worker wrote them. They never decide whether it counts.
     pub iterations: Option<Iterations>,
 }
 
@@ -184,11 +184,11 @@ pub struct Cell {
 pub struct NoRecord {
     /// The reason, as a sentence without a full stop.
     pub reason: String,
-    /// Whether there is a record, but a file that it rests on was changed. Such a job is done, so it is not run again.
+    /// Whether there is a record, but a file that it refers to was changed. Such a job is done, so it is not run again.
     pub is_altered: bool,
 }
 
-/// When and where a job ran.
+/// The time and host of a job.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Span {
     /// The job.
@@ -201,7 +201,7 @@ pub struct Span {
     pub started_at: DateTime<Utc>,
     /// The end of the run.
     pub ended_at: DateTime<Utc>,
-    /// Both times in seconds since the boot of the host, by a clock that nobody can set. Absent in older records.
+    /// Both times in seconds since the boot of the host, by a clock that cannot be set. Absent in older records.
     pub since_boot_s: Option<(f64, f64)>,
 }
 
@@ -276,7 +276,7 @@ impl Run<'_> {
         self.cell.is_timing() && self.cell.success().is_some() && self.left_out_by().next().is_none()
     }
 
-    /// The marks that keep it out of statistics.
+    /// The marks that leave it out of statistics.
     pub fn left_out_by(&self) -> impl Iterator<Item = &Mark> {
         let keeps_out = if self.include_marked { Mark::voids } else { Mark::disqualifies };
         self.marks.iter().filter(move |mark| keeps_out(mark))
@@ -287,14 +287,16 @@ impl Run<'_> {
         self.counts() && self.marks.iter().any(Mark::disqualifies)
     }
 
-    /// What its samples are.
+    /// The unit of its samples.
     pub fn unit(&self) -> SampleUnit {
         let key = self.cell.job.key();
-        self.cell.success().map_or_else(|| SampleUnit::unsaid(key), |(_, measurement)| measurement.unit(key))
+        self.cell
+            .success()
+            .map_or_else(|| SampleUnit::default_for(key), |(_, measurement)| measurement.unit(key))
     }
 
     /// Samples per second over the whole window. `None` without a result, and for an unsynchronised window, whose
-    /// seconds mean nothing.
+    /// seconds are meaningless.
     pub fn samples_per_s(&self) -> Option<f64> {
         let (_, measurement) = self.cell.success()?;
         measurement.synchronized.then(|| measurement.samples_per_s())

@@ -1,6 +1,7 @@
-//! The noise of a machine, and which differences it leaves to be seen. [`super::calibration`] derives it from runs.
+//! The noise of a machine ([`Noise`]), and the smallest differences that repeats can show. [`super::calibration`]
+//! derives it from the runs of a calibration.
 //!
-//! All scatter is that of logs, so that 0.01 is 1 %.
+//! All deviations are those of logs of throughput, so that 0.01 is 1 %.
 
 use serde::Serialize;
 
@@ -12,43 +13,42 @@ use crate::shared::Shared;
 use crate::stats::{self, Design};
 use crate::text::{count_text, significant};
 
-/// What the names of the plans begin with whose runs tell a machine's noise. A device's name follows.
+/// The prefix of the names of calibration plans. The name of a device follows: `calibration-cpu`.
 pub const CALIBRATION: &str = "calibration";
 
 /// The noise of a machine.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Noise {
-    /// How many blocks hold a run of both envs that counts.
+    /// The number of blocks in which both envs have a run that counts.
     pub pairs: usize,
-    /// How many runs are left out by their marks.
+    /// The number of runs that marks leave out.
     pub left_out: usize,
     /// The median seconds of a window.
     pub window_s: f64,
-    /// The standard deviation of the runs of one block.
+    /// The standard deviation of the runs within a block.
     pub within: f64,
-    /// Its confidence interval: the lower and the upper end.
+    /// The lower and the upper end of the confidence interval of `within`.
     pub within_interval: (f64, f64),
-    /// The standard deviation of blocks, beyond that of their runs. It is 0 if none is seen.
+    /// The standard deviation between blocks, in addition to that of their runs; 0 if none is detected.
     pub between: f64,
     /// The drift per hour and the ends of its interval; absent for fewer than [`SLOPE_NEEDS`] blocks.
     pub drift_per_hour: Option<(f64, f64, f64)>,
     /// The median correlation of neighbouring iterations; absent if no worker wrote enough of them.
     pub autocorrelation: Option<f64>,
-    /// The standard deviation of a run that the scatter of its own iterations explains.
+    /// The part of the standard deviation of a run that the scatter of its iterations explains.
     pub by_iterations: Option<f64>,
-    /// How many processors are busy beside a run when nothing else is done; absent if nobody counts it, or too few runs
-    /// tell.
+    /// The number of processors that are busy beside a run on an idle machine; absent if too few runs record it.
     pub idle_processors: Option<f64>,
-    /// What a comparison of the two envs says, which do not differ.
+    /// The verdict of the comparison of the two envs, which do not differ.
     pub verdict: &'static str,
-    /// Whether that is wrong.
+    /// Whether the verdict is wrong.
     pub is_wrong: bool,
 }
 
-/// The noise of a device, and where and when it was measured.
+/// The noise of a device, with the place and the date of its measurement.
 #[derive(Clone, Debug)]
 pub struct Calibrated {
-    /// The name of the plan whose runs tell it.
+    /// The name of the calibration plan.
     pub plan: String,
     /// The device.
     pub device: Device,
@@ -61,12 +61,13 @@ pub struct Calibrated {
 }
 
 impl Calibrated {
-    /// Whether it is of the machine of `host`.
+    /// Whether the noise was measured on the machine of `host`.
     pub fn is_of(&self, host: &HostFacts) -> bool {
         self.host.is_machine_of(host)
     }
 
-    /// What so many repeats resolve there, in a sentence without a full stop. `None` for fewer than three.
+    /// The differences that `repeats` repeats resolve on the machine, as a sentence without a full stop. `None` for
+    /// fewer than three.
     pub fn resolution(&self, repeats: usize) -> Option<Sentence> {
         let Calibrated { device, host, date, noise, .. } = self;
         let [interleaved, apart] =
@@ -84,23 +85,23 @@ impl Calibrated {
     }
 }
 
-/// Whether the runs that are compared share their blocks.
+/// Whether the compared runs share blocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Order {
-    /// They do: envs or values of one matrix, interleaved.
+    /// They share blocks: envs or values of one matrix, interleaved.
     Interleaved,
-    /// They do not: runs of two nights, or before and after a change.
+    /// They share no block: runs of two nights, or before and after a change.
     Apart,
 }
 
 impl Noise {
-    /// The least difference, as a share, that so many repeats of each side find in four of five cases. `None` for fewer
-    /// than three.
+    /// The smallest difference, as a share, that `repeats` repeats of each side find in four of five cases. `None` for
+    /// fewer than three.
     pub fn resolves(&self, repeats: usize, order: Order) -> Option<f64> {
         (repeats >= stats::MEAN_INTERVAL_NEEDS).then(|| -(-self.design(order).resolves(repeats)).exp_m1())
     }
 
-    /// How many repeats of each side find a `difference`, a share, in four of five cases.
+    /// The number of repeats of each side that find a `difference`, a share, in four of five cases.
     pub fn repeats_for(&self, difference: f64, order: Order) -> Option<usize> {
         self.design(order).repeats_to_find(-(-difference).ln_1p())
     }
@@ -115,7 +116,7 @@ impl Noise {
     }
 }
 
-/// Whether runs of the plan called `name` tell a machine's noise.
+/// Whether `name` is the name of a calibration plan.
 pub fn is_calibration(name: &Name) -> bool {
     name.as_str().strip_prefix(CALIBRATION).is_some_and(|rest| rest.starts_with('-'))
 }

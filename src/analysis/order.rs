@@ -17,14 +17,14 @@ pub fn sort<T>(jobs: &mut [T], declared: &Declared, key: impl Fn(&T) -> &Key) {
     jobs.sort_by_cached_key(|job| ranks.of(key(job)));
 }
 
-/// Where a value of an axis stands among those that are declared, and the value.
+/// The place of a value of an axis among the declared ones, and the value.
 type Placed<V> = (usize, V);
 
-/// What jobs are sorted by.
+/// The sort key of a job.
 type Rank =
     (Placed<Name>, Placed<ModelName>, Placed<Precision>, Arc<ParamsRank>, Placed<u32>, u32, Kind, Device);
 
-/// Where the parameters of a job stand among those of others: the places of those that are declared, then all by name.
+/// The sort key of the parameters of a job: the places of declared values, then all by name.
 /// Numbers are sorted by value (8 before 16), others as text.
 type ParamsRank = (Vec<usize>, Vec<(String, Option<Finite>, String)>);
 
@@ -98,7 +98,7 @@ impl<'d> Ranks<'d> {
     }
 }
 
-/// Where `value` stands among the `declared` ones; behind them, if it is none.
+/// The place of `value` among the `declared` ones; after them if it is not declared.
 fn place<V: Hash + Eq>(declared: &IndexSet<&V>, value: &V) -> usize {
     declared.get_index_of(value).unwrap_or(declared.len())
 }
@@ -158,7 +158,7 @@ mod tests {
 
     /// Networks by size, numbers of lists as they were written. A value that no list has comes last.
     #[test]
-    fn what_is_declared_is_in_its_order() {
+    fn declared_values_keep_their_order() {
         let with = |model: &str, batch, width: Option<i64>| {
             let mut key = key("cpu", model, batch, 1);
             key.params = width.map(|width| ("width".into(), ParamValue::Int(width))).into_iter().collect();

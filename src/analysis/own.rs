@@ -1,5 +1,5 @@
-//! What only this study has: the parameters that its matrix declares, and the metrics that its workers report. Both
-//! have columns of their own.
+//! Columns that are specific to a study: the parameters that its matrix declares, and the metrics that its workers
+//! report.
 
 use std::collections::BTreeSet;
 
@@ -13,11 +13,11 @@ use crate::stats::median;
 pub struct Own {
     /// Every parameter that differs from its default in some config.
     pub parameters: Vec<String>,
-    /// Every metric of a worker's own.
+    /// Every custom metric of a worker.
     pub metrics: Vec<Metric>,
 }
 
-/// A metric of a worker's own, as it is compared.
+/// A custom metric of a worker, as it is compared.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Metric {
     /// Its name.
@@ -84,12 +84,12 @@ impl Metric {
     }
 }
 
-/// The metrics that `run` reports, if it has a result, each with what is compared.
+/// The metrics that `run` reports, if it has a result, each with the compared number.
 fn reported<'a>(run: &'a Run<'_>) -> impl Iterator<Item = (Metric, Option<f64>)> + 'a {
     let measured = run.cell.success().map(|(_, measured)| measured).filter(|_| run.cell.is_timing());
     measured.into_iter().flat_map(|measured| {
         let metrics = measured.metrics.iter();
-        // The seconds of an unsynchronised window mean nothing.
+        // The seconds of an unsynchronised window are meaningless.
         let is_known = |metric: &OwnMetric| !metric.per_second || measured.synchronized;
         metrics.map(move |(name, metric)| {
             let compared = metric.compared(measured.elapsed_s).filter(|_| is_known(metric));

@@ -1,4 +1,8 @@
-//! The cost of the input: the same training on images from files and on synthetic tensors.
+//! The cost of input: training on images from files, compared with the same training on synthetic tensors ([`Gap`]).
+//!
+//! [`gaps`] pairs the rows, and [`Gap::verdict`] decides whether the host is the limit: `… is 20.0 % slower than the
+//! same on synthetic tensors …; the host is the limit: it waited for images during 45 % of its window (threshold
+//! 10 %).`
 
 use std::collections::BTreeMap;
 
@@ -11,51 +15,51 @@ use crate::job::{DataSource, Device, JobId, Key, ParamValue};
 use crate::stats::{self, Interval};
 use crate::text::significant;
 
-/// Two rows that differ only in the source of their images, and not in what was observed.
+/// Two rows that differ only in the source of their images; their circumstances are equal.
 #[derive(Clone, Debug)]
 pub struct Gap<'a> {
     /// The row that reads and decodes files.
     pub real: &'a Row<'a>,
     /// The row on synthetic tensors.
     pub synthetic: &'a Row<'a>,
-    /// The throughput of `real` ÷ that of `synthetic`: by the blocks that hold both, else by the geometric means.
+    /// The throughput of `real` ÷ that of `synthetic`: over their common blocks, or else of their geometric means.
     pub ratio: f64,
-    /// Its interval at 95 %; `None` if either has fewer than three runs.
+    /// The 95 % interval of the ratio; `None` if either row has fewer than three runs.
     pub interval: Option<Interval>,
-    /// How many blocks were compared, if these are not all runs of both.
+    /// The number of compared blocks; `None` if they contain all runs, or if the rows are not paired by block.
     pub blocks: Option<usize>,
     /// The median share of its window that `real` waited for images; `None` if its worker does not report it.
     pub data_wait_share: Option<f64>,
 }
 
-/// What a gap means for the host.
+/// Whether the host limits training on files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
     /// Files are read and decoded as fast as the training needs them.
     KeepsUp,
-    /// There are too few runs to tell.
+    /// There are fewer than three runs of a row.
     TooFew,
     /// The runs do not decide.
     CannotTell,
     /// The training waits for images.
     Waits,
-    /// The training waits for images, though it is not clearly slower than on synthetic tensors.
-    WaitsAllTheSame,
+    /// The training waits for images, though it is not significantly slower than on synthetic tensors.
+    WaitsWithoutGap,
     /// Reading and decoding take processor time from training.
     SharesProcessors,
-    /// The host slows down the device, but not by late images.
-    HoldsUp,
+    /// The host slows the device down, without a reported wait for images above the threshold.
+    SlowsDevice,
 }
 
 impl Gap<'_> {
-    /// How much slower `real` is, as a share of the throughput of `synthetic`; negative if it is faster.
+    /// The slowdown of `real`, as a share of the throughput of `synthetic`; negative if it is faster.
     pub fn slower(&self) -> f64 {
         1.0 - self.ratio
     }
 
-    /// What the gap says about the host. The host is the limit if files are slower for certain, and by more than is
-    /// tolerated. It is not if even the lower end of the interval is within what is tolerated. Without a gap, chance
-    /// makes the host the limit once in forty times. A run that waited was held up, whatever the gap.
+    /// Decides whether the host is the limit. It is if training on files is significantly slower, and by more than the
+    /// threshold. It is not if even the lower end of the interval is within the threshold. Without a true gap, the host
+    /// is the limit by chance in one of forty cases. If the training waited for images, the host is always the limit.
     pub fn verdict(&self, thresholds: &Thresholds) -> Verdict {
         let tolerated = thresholds.of(Threshold::DataGap);
         let by_gap = match self.interval {
@@ -64,7 +68,7 @@ impl Gap<'_> {
                 if self.real.config.device == Device::Cpu {
                     Verdict::SharesProcessors
                 } else {
-                    Verdict::HoldsUp
+                    Verdict::SlowsDevice
                 }
             }
             Some(Interval { low, .. }) if 1.0 - low <= tolerated => Verdict::KeepsUp,
@@ -73,12 +77,12 @@ impl Gap<'_> {
         let waited = |share: f64| share > thresholds.of(Threshold::DataWaitShare);
         match by_gap {
             _ if !self.data_wait_share.is_some_and(waited) => by_gap,
-            Verdict::SharesProcessors | Verdict::HoldsUp => Verdict::Waits,
-            _ => Verdict::WaitsAllTheSame,
+            Verdict::SharesProcessors | Verdict::SlowsDevice => Verdict::Waits,
+            _ => Verdict::WaitsWithoutGap,
         }
     }
 
-    /// The gap in words: how large it is, and whether the host is the limit.
+    /// The size of the gap and the verdict, as a sentence.
     pub fn sentence(&self, thresholds: &Thresholds) -> Sentence {
         let verdict = self.verdict(thresholds);
         let size = self.size(verdict, thresholds.of(Threshold::DataGap));
@@ -99,15 +103,15 @@ impl Gap<'_> {
         verdict.claiming(interval.into_iter().flatten().chain([size]))
     }
 
-    /// What was compared: `: 9.50 against 10.0 images/s, geometric means of n = 3 and 3`, or `, in 3 blocks that hold
-    /// both`, since the means of all runs need not have the ratio of those in the blocks.
+    /// The compared numbers: `: 9.50 against 10.0 images/s, geometric means of n = 3 and 3`, or `, in 3 common blocks`.
+    /// With blocks, the means of all runs are left out, because their ratio can differ from that of the blocks.
     fn compared_text(&self) -> String {
         let Some([real, synthetic]) = statistics_of([self.real, self.synthetic]) else {
             return String::new();
         };
         let rate = |side: &Statistics| significant(side.geometric_mean, 4);
         match self.blocks {
-            Some(blocks) => format!(", in {blocks} blocks that hold both"),
+            Some(blocks) => format!(", in {blocks} common blocks"),
             None => format!(
                 ": {} against {} {}/s, geometric means of n = {} and {}",
                 rate(real),
@@ -119,9 +123,9 @@ impl Gap<'_> {
         }
     }
 
-    /// How much slower or faster, in percent.
+    /// The slowdown or speedup, in percent.
     fn size(&self, verdict: Verdict, tolerated: f64) -> Compared {
-        if verdict.is_held_up() {
+        if verdict.is_slower() {
             Compared::passed(Threshold::DataGap, self.slower(), tolerated, 1)
         } else {
             Compared::new(100.0 * self.slower().abs(), Relation::From, Limit::understood(0.0), 1)
@@ -143,24 +147,26 @@ impl Gap<'_> {
         };
         match verdict {
             Verdict::KeepsUp => "the host is not the limit".into(),
-            Verdict::TooFew => "fewer than 3 runs a side cannot tell whether the host is the limit".into(),
-            Verdict::CannotTell => "the runs cannot tell whether the host is the limit".into(),
+            Verdict::TooFew => "fewer than 3 runs per side do not show whether the host is the limit".into(),
+            Verdict::CannotTell => "the runs do not show whether the host is the limit".into(),
             Verdict::Waits => waited.reworded(|waited| format!("the host is the limit: {waited}")),
-            Verdict::WaitsAllTheSame => {
-                waited.reworded(|waited| format!("the host is the limit all the same: {waited}"))
+            Verdict::WaitsWithoutGap => {
+                waited.reworded(|waited| format!("the host is the limit nevertheless: {waited}"))
             }
             Verdict::SharesProcessors => waited.reworded(|waited| {
                 format!("the host is the limit: the processors that train also decode, and {waited}")
             }),
-            Verdict::HoldsUp => waited.reworded(|waited| format!("the host is the limit, though {waited}")),
+            Verdict::SlowsDevice => {
+                waited.reworded(|waited| format!("the host is the limit, though {waited}"))
+            }
         }
     }
 }
 
 impl Verdict {
-    /// Whether training on files is slower for certain, and by more than is tolerated.
-    fn is_held_up(self) -> bool {
-        matches!(self, Verdict::Waits | Verdict::SharesProcessors | Verdict::HoldsUp)
+    /// Whether training on files is significantly slower, and by more than the threshold.
+    fn is_slower(self) -> bool {
+        matches!(self, Verdict::Waits | Verdict::SharesProcessors | Verdict::SlowsDevice)
     }
 }
 
@@ -169,21 +175,21 @@ fn statistics_of<'r>(rows: [&'r Row<'_>; 2]) -> Option<[&'r Statistics; 2]> {
     Some([one?, other?])
 }
 
-/// The ends of the ratio's interval, and where they lie if `verdict` says it.
+/// The ends of the ratio's interval, each with the claim that `verdict` makes about it.
 fn ends(Interval { low, high, .. }: Interval, verdict: Verdict, thresholds: &Thresholds) -> [Compared; 2] {
     let [low, high] = [low, high].map(|end| (end, Relation::From, Limit::understood(0.0)));
     let tolerated = Limit::understood(1.0 - thresholds.of(Threshold::DataGap));
     let one = Limit::understood(1.0);
     let claims = match verdict {
         Verdict::KeepsUp => [(low.0, Relation::From, tolerated), high],
-        _ if verdict.is_held_up() => [low, high].map(|(end, ..)| (end, Relation::Below, one)),
+        _ if verdict.is_slower() => [low, high].map(|(end, ..)| (end, Relation::Below, one)),
         Verdict::CannotTell => [(low.0, Relation::Below, tolerated), high],
         _ => [low, high],
     };
     Compared::all(claims, 3)
 }
 
-/// Every row on files with its counterpart on synthetic tensors, if there is one.
+/// The gaps of all rows on files that have a counterpart on synthetic tensors.
 pub fn gaps<'a>(rows: &'a [Row<'a>]) -> Vec<Gap<'a>> {
     let is_on =
         |row: &&Row<'_>, wanted: fn(&DataSource) -> bool| source(&row.config).is_some_and(|it| wanted(&it));
@@ -212,7 +218,7 @@ fn gap<'a>(real: &'a Row<'a>, synthetic: &'a Row<'a>) -> Option<Gap<'a>> {
     }
     let [on_files, on_tensors] = statistics_of([real, synthetic])?;
     let compared = compare(&rates(&[[synthetic, real]]), Settings::default()).configs.pop()?.ok();
-    let apart = on_files.geometric_mean / on_tensors.geometric_mean;
+    let of_means = on_files.geometric_mean / on_tensors.geometric_mean;
     let blocks = compared.and_then(|compared| match compared.pairing {
         Pairing::ByBlock(blocks) => Some(blocks).filter(|all| [on_files.n, on_tensors.n] != [*all; 2]),
         Pairing::Unpaired { .. } => None,
@@ -220,19 +226,19 @@ fn gap<'a>(real: &'a Row<'a>, synthetic: &'a Row<'a>) -> Option<Gap<'a>> {
     Some(Gap {
         real,
         synthetic,
-        ratio: compared.map_or(apart, |compared| compared.ratio()),
+        ratio: compared.map_or(of_means, |compared| compared.ratio()),
         interval: compared.map(|compared| compared.interval),
         blocks,
         data_wait_share: data_wait_share(real),
     })
 }
 
-/// The median share of their windows that the runs of a row waited for data, over those that count.
+/// The median share of the window that the counting runs of `row` waited for data; `None` if none reports it.
 pub fn data_wait_share(row: &Row<'_>) -> Option<f64> {
     stats::median(&data_wait_shares(row)).ok()
 }
 
-/// The same for each run.
+/// The share of its window that each counting run of `row` waited for data.
 pub(super) fn data_wait_shares(row: &Row<'_>) -> Vec<f64> {
     let counting = row.runs.iter().filter(|run| run.counts()).filter_map(|run| run.cell.success());
     counting.filter_map(|(_, measured)| Some(measured.details.data_wait_s? / measured.elapsed_s)).collect()
@@ -259,7 +265,7 @@ mod tests {
 
     /// The findings about the gap between three runs on files at `real` samples per second, which wait for `wait` of
     /// the window, and three runs on synthetic tensors at 10.
-    fn told(real: f64, wait: Option<f64>, device: Device) -> Vec<String> {
+    fn gap_findings(real: f64, wait: Option<f64>, device: Device) -> Vec<String> {
         let mut builder = StudyBuilder::new();
         for repeat in 1..=3 {
             let synthetic = Key { device, ..key("e", "resnet18", 16, repeat) };
@@ -292,7 +298,7 @@ mod tests {
                 Some(0.3),
                 Device::Cpu,
                 "2.0 % faster",
-                "; the host is the limit all the same: it waited for images during 30 % of its window (threshold 10 %).",
+                "; the host is the limit nevertheless: it waited for images during 30 % of its window (threshold 10 %).",
             ),
             (
                 5.0,
@@ -318,14 +324,14 @@ mod tests {
             ),
         ];
         for (real, wait, device, size, verdict) in cases {
-            let told = told(real, wait, device);
-            assert_eq!(told.len(), 1, "{told:?}");
-            assert!(told[0].contains(&format!(" is {size} than ")), "{told:?}");
-            assert!(told[0].ends_with(verdict), "{told:?}");
+            let found = gap_findings(real, wait, device);
+            assert_eq!(found.len(), 1, "{found:?}");
+            assert!(found[0].contains(&format!(" is {size} than ")), "{found:?}");
+            assert!(found[0].ends_with(verdict), "{found:?}");
         }
     }
 
-    /// Three runs on files at each of `rates`, beside some on synthetic tensors.
+    /// The gap between three runs on `files` and three runs on `synthetic` tensors, in images per second.
     fn gap_of(files: [f64; 3], synthetic: [f64; 3]) -> (Verdict, Sentence) {
         let builder = StudyBuilder::new().runs("cpu", "resnet18", 16, &synthetic);
         let study = files.iter().zip(1..).fold(builder, |builder, (rate, repeat)| {
@@ -340,11 +346,11 @@ mod tests {
     }
 
     #[test]
-    fn only_what_is_certain_is_said_about_the_host() {
+    fn the_host_is_the_limit_only_if_files_are_significantly_slower() {
         let (verdict, sentence) = gap_of([9.0, 10.0, 11.5], [10.0, 12.0, 11.0]);
         assert_eq!(verdict, Verdict::CannotTell, "{sentence}");
         assert!(
-            sentence.text.ends_with("; the runs cannot tell whether the host is the limit."),
+            sentence.text.ends_with("; the runs do not show whether the host is the limit."),
             "{sentence}"
         );
         let (verdict, sentence) = gap_of([8.0, 8.1, 8.2], [10.0, 10.2, 10.1]);
@@ -352,7 +358,7 @@ mod tests {
         let (verdict, sentence) = gap_of([9.9, 10.1, 10.0], [10.0, 10.1, 10.05]);
         assert_eq!(verdict, Verdict::KeepsUp, "{sentence}");
         let (verdict, sentence) = gap_of([9.45, 9.55, 9.5], [10.0, 10.1, 9.9]);
-        assert_eq!(verdict, Verdict::CannotTell, "slower for certain, but perhaps by less: {sentence}");
+        assert_eq!(verdict, Verdict::CannotTell, "slower, but perhaps within the threshold: {sentence}");
     }
 
     /// Two runs can agree by chance.
@@ -373,15 +379,14 @@ mod tests {
         for (real, synthetic) in [(1, 1), (1, 3), (2, 3), (3, 2)] {
             let (verdict, sentence) = gap(real, synthetic);
             assert_eq!(verdict, Verdict::TooFew);
-            let end = "(no interval, threshold 5 %); fewer than 3 runs a side cannot tell whether the host is the limit.";
+            let end = "(no interval, threshold 5 %); fewer than 3 runs per side do not show whether the host is the limit.";
             assert!(sentence.text.ends_with(end), "{sentence}");
         }
         assert_eq!(gap(3, 3).0, Verdict::SharesProcessors);
     }
 
-    /// Rows of other hosts or other settings say nothing about the input.
     #[test]
-    fn only_rows_that_differ_in_nothing_but_the_data_are_compared() {
+    fn only_rows_that_differ_in_the_data_alone_are_compared() {
         let mut other = key("cpu", "resnet18", 16, 1);
         other.params.insert("data".into(), ParamValue::Data(DataSource::Folder("images".into())));
         let with = |change: fn(&mut crate::record::Record)| {

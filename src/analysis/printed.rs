@@ -1,14 +1,14 @@
-//! Throughput as every table prints it: a number and its interval end at the same digit, and where there is no
-//! interval, words say why. "± 0" is never printed.
+//! Throughput as printed in every table: a number and its interval end at the same digit, and a missing interval is
+//! replaced by the reason. "± 0" is never printed.
 
 use super::group::Statistics;
 use crate::stats::Interval;
 use crate::text::{LastDigit, significant};
 
-/// What stands in the place of an interval or of an error if too few runs count.
+/// Replaces an interval or an error if too few runs count.
 pub const TOO_FEW: &str = "n too small";
 
-/// What stands there if all runs have the same throughput.
+/// Replaces it if all runs have the same throughput.
 const NO_SCATTER: &str = "no scatter";
 
 /// The digits of a number without an interval.
@@ -24,7 +24,7 @@ pub struct Throughput {
 }
 
 impl Throughput {
-    /// Of `statistics`. The ends of the interval say up to which digit the geometric mean is known.
+    /// The texts of `statistics`. The interval determines the last digit of the geometric mean.
     pub fn of(statistics: &Statistics) -> Self {
         let interval = statistics.interval.ok();
         Throughput {
@@ -85,7 +85,7 @@ mod tests {
         assert_eq!(printed(&[8.0; 6])[1], "no scatter");
     }
 
-    /// Three runs that scatter by a factor of four say next to nothing.
+    /// Three runs that scatter by a factor of four have a huge interval.
     #[test]
     fn a_wide_interval_is_printed_as_wide_as_it_is() {
         assert_eq!(printed(&[5.0, 10.0, 20.0]), ["10", "2 to 56"]);

@@ -1,4 +1,4 @@
-//! What is promised of a simulated share, for the simulations of this room.
+//! Promised bounds of simulated shares, for the simulations of this room.
 
 use std::fmt;
 
@@ -7,20 +7,20 @@ use std::fmt;
 pub(super) enum Promise {
     AtMost(f64),
     AtLeast(f64),
-    /// Nothing; the share is told all the same.
+    /// No bound; the share is only printed.
     None,
 }
 
 /// A simulated share.
 pub(super) struct Share {
-    /// What was simulated.
+    /// The simulated event.
     pub(super) name: String,
     pub(super) share: f64,
     pub(super) promise: Promise,
 }
 
 impl Promise {
-    /// Whether `share` keeps it, but for `slack` standard errors of so many simulations.
+    /// Whether `share` keeps it, with a tolerance of `slack` standard errors of this number of simulations.
     pub(super) fn is_kept(self, share: f64, simulations: usize, slack: f64) -> bool {
         let error = |promised: f64| slack * (promised * (1.0 - promised) / simulations as f64).sqrt();
         match self {
@@ -41,8 +41,8 @@ impl fmt::Display for Promise {
     }
 }
 
-/// Prints `shares` below `header` as a table of the manual, and fails if a promise is not kept. Tests that spend their
-/// error to the full lie above it in every second simulation, so there are two standard errors of slack.
+/// Prints `shares` below `header` as a table of the manual, and fails if a promise is not kept. The tolerance is two
+/// standard errors, because a test that exhausts its error exceeds it in every second simulation.
 pub(super) fn print(header: &str, shares: impl Iterator<Item = Share>, simulations: usize) {
     println!("| {header} | promised |\n|---|---|---|");
     let mut broken = Vec::new();

@@ -1,5 +1,5 @@
-//! Random studies for tests: some rows, each with a few runs that have accidents of their own. Numbers lie near limits
-//! more often than not.
+//! Random studies for tests: some rows, each with a few runs with individual disturbances. Most numbers are near
+//! limits.
 
 use std::collections::BTreeSet;
 
@@ -14,7 +14,7 @@ use crate::random::SplitMix64;
 use crate::record::ncu::NcuCounters;
 use crate::record::{Counters, GpuTelemetry, Outcome, Readings, Record, Sensor, Telemetry};
 
-/// Draws what a table is made of.
+/// Draws the contents of a table.
 struct Dice(SplitMix64);
 
 impl Dice {
@@ -26,7 +26,7 @@ impl Dice {
         all[(self.0.unit() * all.len() as f64) as usize]
     }
 
-    /// A number near `limit`, more often than not by so little that rounding would hide the difference.
+    /// A number near `limit`, mostly so near that rounding would hide the difference.
     fn near(&mut self, limit: f64) -> f64 {
         let by = 10f64.powf(-5.0 * self.0.unit());
         if self.is(0.5) { limit * (1.0 + by) } else { limit / (1.0 + by) }
@@ -42,7 +42,7 @@ pub(super) fn study(seed: u64) -> Study {
         study.noise = vec![calibrated(&study)].into_iter().flatten().collect();
     }
     if dice.is(0.1) {
-        study.cells[0].peaks = Some("nobody-knows".to_owned());
+        study.cells[0].peaks = Some("unknown-peaks".to_owned());
     }
     study
 }
@@ -150,7 +150,7 @@ fn row(mut builder: StudyBuilder, dice: &mut Dice, config: &Key) -> StudyBuilder
     builder
 }
 
-/// What all runs of a row have in common.
+/// The common properties of all runs of a row.
 struct Change {
     threads: u32,
     unit: Option<&'static str>,
@@ -181,7 +181,7 @@ impl Change {
     }
 }
 
-/// A run with its own accidents.
+/// A run with individual disturbances.
 fn run(builder: StudyBuilder, dice: &mut Dice, key: &Key, rate: f64, change: &Change) -> StudyBuilder {
     let builder = builder.run_with(key.clone(), rate, |record| {
         let measured = record.measurement.as_mut().unwrap();

@@ -1,5 +1,5 @@
-//! Earlier results that marks leave out, and that a re-run replaced. They enter no statistic, but they were left out of
-//! one, so the exclusion audit has to know them.
+//! Earlier results that marks leave out, and that a re-run replaced. They are in no statistic, but the exclusion audit
+//! counts them, because marks decided about them.
 
 use std::collections::HashMap;
 
@@ -8,13 +8,13 @@ use super::marks::{Mark, marks};
 use super::{Cell, Run, Span, Study};
 use crate::job::ConfigOf;
 
-/// Gives each of `rows` the replaced results of its config and circumstances that marks leave out.
+/// Adds to each of `rows` the replaced results of its config and circumstances that marks leave out.
 pub(super) fn add_replaced<'a>(rows: &mut [Row<'a>], study: &'a Study) {
     if study.replaced.is_empty() {
         return;
     }
     let cells: Vec<&Cell> = study.cells.iter().chain(&study.replaced).collect();
-    // Two that overlapped disturbed each other, whether they were replaced or not.
+    // Overlapping runs disturbed each other, even if one was replaced later.
     let replaced = study.replaced.iter().filter_map(Cell::record).map(Span::of);
     let spans: Vec<Span> = study.spans.iter().cloned().chain(replaced).collect();
     let found = marks(&cells, &spans, &study.idle, &study.thresholds);

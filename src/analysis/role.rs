@@ -1,9 +1,9 @@
-//! What columns of our tables are to an audit, which reads those tables as it reads the ledgers of other scripts.
+//! Roles of our columns in an audit, which reads our tables like the ledgers of other scripts.
 
-/// What a column is to an audit.
+/// The role of a column in an audit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
-    /// The number of runs that the line stands for.
+    /// The number of runs in the line.
     Runs,
     /// Samples per second.
     Throughput,
@@ -17,7 +17,7 @@ pub enum Role {
     Attained,
     /// The compute roof in GFLOP/s.
     Peak,
-    /// What distinguishes the config or the row from others of the same network, precision and batch.
+    /// A setting that distinguishes the config or the row from others of the same network, precision and batch.
     Setting,
     /// Whether the line enters the statistics: `true` or `false`.
     Counts,

@@ -1,8 +1,8 @@
 //! Places rows as points below the roofs of their devices.
 //!
 //! attainable = min(peak, intensity × bandwidth); knee = peak ÷ bandwidth. The source of a point's bytes is part of its
-//! type, because a place by other bytes shows no bound. Bytes estimated from the bandwidth roof place a
-//! point on that roof in any case, so such points go to `roofline_points.csv` for comparison and are never drawn.
+//! type, because only counted bytes are evidence for a bound. Bytes estimated from the bandwidth roof place a
+//! point on that roof by construction, so such points are only in `roofline_points.csv`, for comparison.
 
 use std::fmt;
 
@@ -21,7 +21,7 @@ pub enum BytesSource {
     /// Modelled: every layer's inputs, weights and outputs once, forward and backward. Without a description of the
     /// network, those of every operator in its profile.
     Modelled,
-    /// Estimated: attained FLOP/s ÷ the peak bandwidth. Says nothing, but allows a comparison with the seed reports.
+    /// Estimated: attained FLOP/s ÷ the peak bandwidth. Only for comparison with the seed reports.
     Estimated,
 }
 
@@ -57,9 +57,9 @@ pub struct Point {
     pub attained: f64,
     /// FLOP/s that the roofs allow at this intensity, by their upper ends.
     pub attainable: f64,
-    /// Where it lies below its roofs, with all that is uncertain.
+    /// Its place below its roofs, with the uncertainties.
     pub place: Place,
-    /// What limits its row.
+    /// The limit of its row.
     pub bound: Bound,
 }
 
@@ -120,7 +120,7 @@ pub(super) fn rooflines<'a>(rows: &[Row<'a>], breakdowns: &[Option<Breakdown<'_>
     found
 }
 
-/// Gives every point the bound of its row, by `classes`.
+/// Sets the bound of every point to that of its row, by `classes`.
 pub(super) fn set_bounds(rooflines: &mut [Roofline<'_>], classes: &[Class]) {
     for point in rooflines.iter_mut().flat_map(|roofline| &mut roofline.points) {
         point.bound = classes[point.row].bound;
@@ -172,7 +172,7 @@ mod tests {
 
     /// A mistake of the seed reports: every point on the memory roof, and "memory-bound" read off it.
     #[test]
-    fn only_counted_bytes_tell_what_bounds_a_config() {
+    fn only_counted_bytes_decide_a_bound() {
         let study = fixture::study_with_peaks();
         let analysis = analyse(&study);
         let points: Vec<&Point> = analysis.rooflines.iter().flat_map(|roofline| &roofline.points).collect();

@@ -1,8 +1,8 @@
-//! How throughput grows with the batch, and from which batch on it hardly does: the knee.
+//! Batch scaling: the growth of throughput with the batch, and the knee from which it hardly grows.
 //!
-//! A curve holds the rows of a [`Line`] that have a result: they differ in the batch alone. *Gain* is the
-//! throughput ÷ that of the least batch. *Efficiency* is the gain ÷ the ratio of the batches: 1 if twice the batch
-//! takes no more time, so that the device had room. *Growth* is what a doubling of the batch adds to the throughput,
+//! A curve contains the rows of a [`Line`] with a result: they differ only in the batch. *Gain* is the throughput ÷
+//! that of the least batch. *Efficiency* is the gain ÷ the ratio of the batches: 1 if twice the batch takes no more
+//! time, so that the device had room. *Growth* is the relative increase of the throughput per doubling of the batch,
 //! from one batch to the next: (gain ÷ gain)^(1 ÷ doublings) − 1.
 //!
 //! The *knee* is the least batch after which every step grows by less than [`KNEE_GROWTH`] per doubling. There is none
@@ -11,10 +11,10 @@
 use super::group::Row;
 use super::line::Line;
 
-/// The growth per doubling of the batch below which more batch brings little.
+/// The growth per doubling of the batch below which a larger batch is hardly faster.
 pub const KNEE_GROWTH: f64 = 0.1;
 
-/// Rows that differ in the batch alone.
+/// Rows that differ only in the batch.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Curve {
     /// The index of its line among the analysis's lines.
@@ -34,7 +34,7 @@ pub struct Step {
     pub gain: f64,
     /// The gain ÷ the ratio of the batches.
     pub efficiency: f64,
-    /// What a doubling of the batch added since the step before; `None` for the least batch.
+    /// The growth per doubling of the batch since the previous step; `None` for the least batch.
     pub growth: Option<f64>,
 }
 
@@ -48,7 +48,7 @@ impl Curve {
 /// A row on a curve: its index, its batch and its throughput.
 type Member = (usize, u32, f64);
 
-/// The curves of `lines` of `rows`, in the order of their first rows. Rows without a result are on none.
+/// The curves of `lines` of `rows`, in the order of their first rows, without rows that have no result.
 pub(super) fn curves(rows: &[Row<'_>], lines: &[Line]) -> Vec<Curve> {
     let member = |index: &usize| Some((*index, rows[*index].config.batch, rows[*index].samples_per_s()?));
     let members = |line: &Line| -> Vec<Member> { line.rows.iter().filter_map(member).collect() };
@@ -73,7 +73,7 @@ fn curve(line: usize, mut members: Vec<Member>) -> Option<Curve> {
     Some(Curve { line, steps, knee })
 }
 
-/// What a doubling of the batch adds, between two batches with their throughputs.
+/// The growth per doubling of the batch, between two batches with their throughputs.
 fn growth((earlier, slower): (u32, f64), (later, faster): (u32, f64)) -> f64 {
     let doublings = (f64::from(later) / f64::from(earlier)).log2();
     (faster / slower).powf(1.0 / doublings) - 1.0
@@ -110,7 +110,7 @@ mod tests {
         let near = |value: f64, expected: f64| (value - expected).abs() < 1e-9;
         assert!(near(curve.steps[1].gain, 1.8) && near(curve.steps[1].efficiency, 0.9));
         assert!(near(curve.steps[1].growth.unwrap(), 0.8));
-        // Two doublings bring 1.44, so each brings 1.2.
+        // Two doublings have a gain of 1.44, so each has 1.2.
         assert!(near(curve.steps[2].growth.unwrap(), 0.2) && near(curve.steps[2].efficiency, 0.324));
         assert_eq!((curve.steps[0].gain, curve.steps[0].growth), (1.0, None));
     }
@@ -119,7 +119,7 @@ mod tests {
     fn the_knee_is_the_least_batch_after_which_no_step_grows_much() {
         assert_eq!(knee_of(&[(8, 100.0), (16, 190.0), (32, 200.0), (64, 202.0)]), Some(16));
         assert_eq!(knee_of(&[(8, 100.0), (16, 105.0), (32, 90.0)]), Some(8));
-        // A flat step that a steep one follows is no knee.
+        // A flat step before a steep one is not a knee.
         assert_eq!(knee_of(&[(8, 100.0), (16, 101.0), (32, 150.0), (64, 151.0)]), Some(32));
         assert_eq!(knee_of(&[(8, 100.0), (16, 101.0), (32, 150.0)]), None);
         assert_eq!(knee_of(&[(8, 100.0), (16, 109.9)]), Some(8));
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn a_curve_holds_what_differs_in_the_batch_alone() {
+    fn a_curve_contains_rows_that_differ_only_in_the_batch() {
         let other = |record: &mut crate::record::Record| record.provenance.host.hostname = "other".into();
         let study = StudyBuilder::new()
             .run("cpu", "resnet18", 8, 1, 10.0)

@@ -1,7 +1,7 @@
 //! The runs of each machine in the order in which they started, each as the distance of its throughput from that of
-//! its row. So runs of all configs can be seen together: what drifts, what a block has in common, what stands out.
+//! its row. So drifts, shifts of blocks and outliers of all configs are visible together.
 //!
-//! It decides nothing: [`super::marks`] and [`super::block_shift`] do.
+//! It is for figures only: [`super::marks`] and [`super::block_shift`] decide.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -11,10 +11,10 @@ use super::group::Row;
 use crate::record::Record;
 use crate::stats::{self, CONFIDENCE, correlated_slope, median, medians_of_parts};
 
-/// The fewest runs of a block whose median says something of it.
+/// The least number of runs for a median of a block.
 const LEAST_OF_BLOCK: usize = 3;
 
-/// The most numbers that a slope is taken of. Its time grows with their square.
+/// The most numbers that a slope is computed from. Its time grows with their square.
 const MOST_OF_SLOPE: usize = 200;
 
 /// The runs of a machine.
@@ -28,7 +28,7 @@ pub struct Sequence {
     pub runs: Vec<Placed>,
     /// Their blocks, by time.
     pub blocks: Vec<Block>,
-    /// How the throughput drifted; `None` if too few runs count.
+    /// The drift of the throughput; `None` if too few runs count.
     pub drift: Option<Drift>,
 }
 
@@ -59,12 +59,12 @@ pub struct Block {
     pub change: Option<f64>,
 }
 
-/// How much throughput changed from the first run to the last one: a robust slope over the runs that count.
+/// The change of throughput from the first run to the last one: a robust slope over the runs that count.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Drift {
     /// The change over the whole sequence.
     pub change: f64,
-    /// Its 95 % interval, which has no ends if neighbours resemble each other too much.
+    /// Its 95 % interval, which is infinite if neighbours correlate too much.
     pub interval: [f64; 2],
 }
 

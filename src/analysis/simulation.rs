@@ -1,5 +1,5 @@
-//! How often the interval of a row covers, and how often a block is told to be slow, by simulation. The tables in
-//! `docs/statistics.md` are what `just calibrate-statistics` prints.
+//! Simulations of two rates: how often the interval of a row covers the true throughput, and how often a block is
+//! reported as slow. `just calibrate-statistics` prints the tables of `docs/statistics.md`.
 
 use super::block_shift::shifts;
 use super::group::Statistics;
@@ -7,19 +7,20 @@ use super::marks::Threshold;
 use crate::random::SplitMix64;
 use crate::stats::Cell;
 
-/// What a disturbed run loses, unless a line says otherwise.
+/// The share of throughput that a disturbed run loses, unless a line says otherwise.
 const LOST: f64 = 0.08;
 
-/// How many rows are simulated for each table.
+/// The number of simulated rows per table.
 const ROWS_EACH: usize = 20;
 
-/// The log of a run that scatters by `deviation`. With the probability `slow` it is disturbed and loses `lost`.
+/// The log throughput of a run with the standard deviation `deviation`. With the probability `slow` it is disturbed and
+/// loses the share `lost`.
 fn log(deviation: f64, slow: f64, lost: f64, random: &mut SplitMix64) -> f64 {
     let disturbed = if random.unit() < slow { (1.0 - lost).ln() } else { 0.0 };
     disturbed + deviation * random.normal()
 }
 
-/// Rows of `n` runs.
+/// A world of rows with `n` runs each.
 #[derive(Clone, Copy)]
 struct Rows {
     n: usize,
@@ -34,7 +35,7 @@ const NORMAL: Rows = Rows { n: 5, deviation: 0.02, slow: 0.0, lost: LOST, covers
 const ONE_IN_TEN: Rows = Rows { deviation: 0.01, slow: 0.1, ..NORMAL };
 const ONE_IN_TWENTY: Rows = Rows { slow: 0.05, lost: 0.13, ..NORMAL };
 
-/// Normal logs, whatever they scatter by, and logs with disturbed runs.
+/// Rows with normal logs of several deviations, and rows with disturbed runs.
 const ROWS: [Rows; 11] = [
     Rows { n: 3, ..NORMAL },
     NORMAL,
@@ -49,11 +50,11 @@ const ROWS: [Rows; 11] = [
     Rows { n: 20, covers: [0.867, 0.878], ..ONE_IN_TEN },
 ];
 
-/// What a simulated coverage may differ by, beside chance.
-const OFF: f64 = 0.006;
+/// The tolerated difference of a simulated coverage, in addition to chance.
+const TOLERANCE: f64 = 0.006;
 
 impl Rows {
-    /// The shares of `rows` rows whose interval covers, as in [`Rows::covers`].
+    /// The simulated coverages over `rows` rows, in the order of [`Rows::covers`].
     fn coverage(self, rows: usize) -> [f64; 2] {
         let mut random = SplitMix64::of(14, &[self.n as u64]);
         let truths = [1.0, (self.slow * (1.0 - self.lost).ln()).exp()];
@@ -77,15 +78,15 @@ impl Rows {
     }
 }
 
-/// Rows in blocks.
+/// A world of rows in blocks.
 #[derive(Clone, Copy)]
 struct Blocks {
     rows: usize,
     blocks: usize,
-    /// The deviations of rows lie between these, on a logarithmic scale.
+    /// The range of the deviations of rows, which are uniform on a logarithmic scale.
     deviations: (f64, f64),
     slow: f64,
-    /// What all runs of the first block lose.
+    /// The share that all runs of the first block lose.
     lost: f64,
     threshold: f64,
 }
@@ -93,36 +94,36 @@ struct Blocks {
 const USUAL: Blocks =
     Blocks { rows: 12, blocks: 5, deviations: (0.01, 0.01), slow: 0.0, lost: 0.0, threshold: 0.01 };
 
-/// What is counted.
+/// The reports of blocks that are counted.
 #[derive(Clone, Copy)]
-enum Told {
-    /// Any block that does not differ.
-    Falsely,
-    /// The first block, and that it is slower.
+enum Counted {
+    /// Reports of a block that does not differ.
+    False,
+    /// Reports that the first block is slower.
     First,
 }
 
-/// A line of the table: its name, the world, what is counted, and the least and greatest share.
-type Line = (&'static str, Blocks, Told, [f64; 2]);
+/// A line of the table: its name, the world, the counted reports, and the least and greatest expected share.
+type Line = (&'static str, Blocks, Counted, [f64; 2]);
 
 #[rustfmt::skip]
 fn lines() -> Vec<Line> {
-    use Told::{Falsely, First};
+    use Counted::{False, First};
     let rare = [0.0, 0.05];
     let unlike = Blocks { deviations: (0.003, 0.03), ..USUAL };
     let slow = Blocks { slow: 0.1, ..USUAL };
     let lost = |lost| Blocks { lost, ..USUAL };
     vec![
-        ("no block differs: any is told", USUAL, Falsely, rare),
-        ("the same, threshold 0: chance alone is held", Blocks { threshold: 0.0, ..USUAL }, Falsely, rare),
-        ("the same, 3 rows and 3 blocks", Blocks { rows: 3, blocks: 3, ..USUAL }, Falsely, rare),
-        ("the same, 10 blocks", Blocks { blocks: 10, ..USUAL }, Falsely, rare),
-        ("the same, scatter from 0.3 % to 3 % by row", unlike, Falsely, rare),
-        ("the same, 10 % of the runs 8 % slow", slow, Falsely, rare),
-        ("the same, 10 % of the runs 8 % slow, 10 blocks", Blocks { blocks: 10, ..slow }, Falsely, rare),
-        ("the same, 10 % of the runs 8 % slow, 3 rows", Blocks { rows: 3, ..slow }, Falsely, rare),
+        ("no block differs: any is reported", USUAL, False, rare),
+        ("the same, threshold 0: chance alone", Blocks { threshold: 0.0, ..USUAL }, False, rare),
+        ("the same, 3 rows and 3 blocks", Blocks { rows: 3, blocks: 3, ..USUAL }, False, rare),
+        ("the same, 10 blocks", Blocks { blocks: 10, ..USUAL }, False, rare),
+        ("the same, scatter from 0.3 % to 3 % by row", unlike, False, rare),
+        ("the same, 10 % of the runs 8 % slow", slow, False, rare),
+        ("the same, 10 % of the runs 8 % slow, 10 blocks", Blocks { blocks: 10, ..slow }, False, rare),
+        ("the same, 10 % of the runs 8 % slow, 3 rows", Blocks { rows: 3, ..slow }, False, rare),
         ("one block is 4 % slower: found", lost(0.04), First, [0.99, 1.0]),
-        ("the same: another one is told", lost(0.04), Falsely, rare),
+        ("the same: another one is reported", lost(0.04), False, rare),
         ("one block is 2 % slower: found", lost(0.02), First, [0.99, 1.0]),
         ("one block is 4 % slower, 3 rows: found", Blocks { rows: 3, ..lost(0.04) }, First, [0.97, 1.0]),
         ("one block is 4 % slower, 10 % of the runs 8 % slow: found", Blocks { slow: 0.1, ..lost(0.04) }, First, [0.9, 1.0]),
@@ -143,52 +144,52 @@ impl Blocks {
         cells
     }
 
-    /// The share of `tables` tables in which it is so.
-    fn share(self, told: Told, tables: usize) -> f64 {
+    /// The share of `tables` tables with a counted report.
+    fn share(self, counted: Counted, tables: usize) -> f64 {
         let mut random = SplitMix64::of(14, &[self.rows as u64, self.blocks as u64]);
-        let is_so = |_: &usize| {
+        let has_report = |_: &usize| {
             let found = shifts(self.cells(&mut random), self.threshold);
-            match told {
-                Told::Falsely => found.iter().any(|shift| self.lost == 0.0 || shift.block != 0),
-                Told::First => found.iter().any(|shift| shift.block == 0 && shift.change < 0.0),
+            match counted {
+                Counted::False => found.iter().any(|shift| self.lost == 0.0 || shift.block != 0),
+                Counted::First => found.iter().any(|shift| shift.block == 0 && shift.change < 0.0),
             }
         };
-        (0..tables).filter(is_so).count() as f64 / tables as f64
+        (0..tables).filter(has_report).count() as f64 / tables as f64
     }
 }
 
-/// How far a share of `n` may be off by chance: three standard errors.
+/// The tolerated difference of a share of `n` by chance: three standard errors.
 fn chance(share: f64, n: usize) -> f64 {
     3.0 * (share * (1.0 - share) / n as f64).sqrt()
 }
 
 /// A short version; the seed is fixed, so it has one outcome.
 #[test]
-fn an_interval_of_a_row_covers_as_often_as_it_says() {
+fn intervals_of_rows_have_their_stated_coverage() {
     let rows = 4_000;
     for one in ROWS {
         for (coverage, share) in one.coverage(rows).into_iter().zip(one.covers) {
-            assert!((coverage - share).abs() < OFF + chance(share, rows), "{}: {coverage}", one.name());
+            let tolerance = TOLERANCE + chance(share, rows);
+            assert!((coverage - share).abs() < tolerance, "{}: {coverage}", one.name());
         }
     }
 }
 
 /// A short version; the seed is fixed, so it has one outcome.
 #[test]
-fn a_block_is_told_rarely_without_a_cause_and_mostly_with_one() {
+fn false_reports_of_blocks_are_rare_and_slow_blocks_are_found() {
     let tables = 300;
     assert_eq!(USUAL.threshold, Threshold::BlockShift.facts().value);
-    for (name, world, told, [least, most]) in lines() {
-        let share = world.share(told, tables);
-        let off = chance(share.clamp(0.01, 0.99), tables);
-        assert!(least - off < share && share < most + off, "{name}: {share}");
+    for (name, world, counted, [least, most]) in lines() {
+        let share = world.share(counted, tables);
+        let tolerance = chance(share.clamp(0.01, 0.99), tables);
+        assert!(least - tolerance < share && share < most + tolerance, "{name}: {share}");
     }
 }
 
-/// `just calibrate-statistics` runs this.
 #[test]
 #[ignore = "takes long unless optimized; `just calibrate-statistics` runs it"]
-#[expect(clippy::disallowed_methods, reason = "how many tables is told by the recipe")]
+#[expect(clippy::disallowed_methods, reason = "the recipe sets the number of tables")]
 fn calibrate() {
     let tables = std::env::var("SIMULATED_TABLES").map_or(1000, |text| text.parse().expect("a whole number"));
     let rows = ROWS_EACH * tables;
@@ -198,7 +199,7 @@ fn calibrate() {
         println!("| {} | {undisturbed:.1} % | {all:.1} % |", one.name());
     }
     println!("\n| simulated, {tables} machines each | share |\n|---|---|");
-    for (name, world, told, _) in lines() {
-        println!("| {name} | {:.1} % |", 100.0 * world.share(told, tables));
+    for (name, world, counted, _) in lines() {
+        println!("| {name} | {:.1} % |", 100.0 * world.share(counted, tables));
     }
 }

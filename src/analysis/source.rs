@@ -1,8 +1,8 @@
-//! Where the values of a column come from.
+//! The source of the values of a column.
 
 use strum::EnumIter;
 
-/// Where the values of a column come from.
+/// The source of the values of a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, EnumIter)]
 pub enum Source {
     /// The matrix.
@@ -47,24 +47,22 @@ impl Source {
         }
     }
 
-    /// What stands behind the name, for the manual.
+    /// The meaning of the name, for the manual.
     pub fn meaning(self) -> &'static str {
         match self {
-            Source::Matrix => "What the matrix declares, as it stands in the key of the job.",
-            Source::Worker => "What the worker reports in `measurement.json`.",
-            Source::Orchestrate => {
-                "What `orchestrate` saw while it ran the attempt. It stands in `record.json`."
-            }
-            Source::Time => "What `/usr/bin/time` reports of the worker and its children.",
-            Source::Host => "What the host tells of itself: its kernel, its files, its environment.",
+            Source::Matrix => "Declared by the matrix, as in the key of the job.",
+            Source::Worker => "Reported by the worker in `measurement.json`.",
+            Source::Orchestrate => "Observed by `orchestrate` during the attempt. It is in `record.json`.",
+            Source::Time => "Reported by `/usr/bin/time` for the worker and its children.",
+            Source::Host => "Reported by the host: its kernel, its files, its environment.",
             Source::Sensors => {
-                "What sensors showed once per second, or the difference of a counter between two moments."
+                "Read from sensors once per second, or the difference of a counter between two times."
             }
-            Source::Ncu => "What Nsight Compute counted in a job of its own.",
-            Source::Perf => "What `perf` counted in a job of its own.",
-            Source::Profiler => "Either of the two, as its line says.",
-            Source::Peaks => "What the peaks file of the device says.",
-            Source::Computed => "What `orchestrate` computes from the others.",
+            Source::Ncu => "Counted by Nsight Compute in a separate job.",
+            Source::Perf => "Counted by `perf` in a separate job.",
+            Source::Profiler => "Either of the two, as the line says.",
+            Source::Peaks => "From the peaks file of the device.",
+            Source::Computed => "Computed by `orchestrate` from the others.",
         }
     }
 }

@@ -1,18 +1,19 @@
-//! What a step of an optimizer moves and computes for each parameter.
+//! Bytes and FLOPs of an optimizer's step, per parameter.
 //!
-//! A fused step reads the parameter, its gradient and what the optimizer keeps, and writes all but the gradient, each
-//! once. All are in single precision, whatever the precision of the layers. The operations are those of the algorithms
+//! A fused step reads the parameter, its gradient and the optimizer's state, and writes all but the gradient, each
+//! once. All are in single precision, for any precision of the layers. The operations are those of the algorithms
 //! that PyTorch's manual prints for `torch.optim.SGD` (Sutskever et al. 2013) and `torch.optim.AdamW` (Loshchilov and
 //! Hutter 2019), with weight decay and without the factors that are the same for all parameters. A root and a division
 //! count as one operation each.
 
 use crate::job::Optimizer;
 
-/// Bytes of a parameter, of its gradient and of each number that an optimizer keeps for it. All are in single
+/// Bytes of a parameter, of its gradient and of each number of the optimizer's state. All are in single
 /// precision, even if activations are in half precision.
 pub(super) const PARAMETER_BYTES: u64 = 4;
 
-/// How many numbers `optimizer` keeps per parameter: the momentum, or the means of the gradient and of its square.
+/// The numbers of state that `optimizer` keeps per parameter: the momentum, or the means of the gradient and of its
+/// square.
 pub(super) fn numbers_kept(optimizer: Optimizer) -> u64 {
     match optimizer {
         Optimizer::Sgd => 1,
@@ -48,7 +49,7 @@ mod tests {
         assert_eq!((of(Optimizer::Sgd), of(Optimizer::AdamW)), ((20, 6), (28, 14)));
     }
 
-    /// What the modelled traffic of VGG-16 lacked: 26 % at 16 images, 71 % at 4.
+    /// The former error of the modelled traffic of VGG-16: 26 % at 16 images, 71 % at 4.
     #[test]
     fn vgg16_moves_a_quarter_more_with_its_optimizer() {
         let network = network("vgg16", 224, 1000).unwrap();

@@ -1,4 +1,4 @@
-//! The CSV files. Units stand in the column names; what is not known is `NA`, never blank and never 0.
+//! The CSV files. Column names contain the units; an unknown value is `NA`, never blank and never 0.
 
 use std::collections::{HashMap, HashSet};
 
@@ -38,18 +38,18 @@ pub use super::table_keys::{ForeignKey, Keys};
 pub struct CsvFile {
     /// Its name.
     pub name: &'static str,
-    /// What each of its lines is about, to complete "one line per …".
+    /// The subject of its lines, to complete "one line per …".
     pub line: &'static str,
     /// Its keys.
     pub keys: Keys,
     /// Its rows.
     pub rows: for<'a> fn(&'a Analysis<'_>) -> Rows<'a>,
-    /// What the manual says about its columns.
+    /// The description of its columns in the manual.
     pub sections: fn() -> Vec<Section>,
 }
 
-/// Every CSV file that `aggregate` and `report` write beside the pages. This table decides which files are written,
-/// which ones the pages list, and what the manual's reference of columns says.
+/// Every CSV file that `aggregate` and `report` write beside the pages. This table determines the written files,
+/// the list on the pages, and the manual's reference of columns.
 pub const CSV_FILES: &[CsvFile] = &[
     CsvFile {
         name: "metrics.csv",
@@ -166,14 +166,14 @@ fn summary_sections() -> Vec<Section> {
     sections
 }
 
-/// Where the time of some rows goes, by their indices: what a figure of it shows.
+/// The breakdown of the time of some rows, by their indices, for a figure.
 pub fn time_table(rows: &[usize], analysis: &Analysis<'_>) -> CsvTable {
     let lines = rows.iter().map(|row| TimeLine { row: &analysis.rows[*row] });
     let breakdowns = rows.iter().map(|row| &analysis.breakdowns[*row]);
     time_columns(&analysis.own).rows(lines).beside(breakdown_columns().rows(breakdowns)).written()
 }
 
-/// What the manual says about the columns of a [`time_table`].
+/// The sections of the manual for a [`time_table`].
 pub fn time_sections() -> Vec<Section> {
     time_columns(&Own::in_manual()).sections_beside(&breakdown_columns())
 }
@@ -189,7 +189,7 @@ pub fn exclusions<'a>(analysis: &'a Analysis<'_>) -> Rows<'a> {
     exclusion_columns(&analysis.own).rows(audit(&analysis.rows))
 }
 
-/// The runs with a result of some rows, by their indices: what a figure of single runs shows.
+/// The runs with a result of some rows, by their indices, for a figure of single runs.
 pub fn runs_table(rows: &[usize], analysis: &Analysis<'_>) -> CsvTable {
     let of_rows: HashSet<usize> = rows.iter().copied().collect();
     let placed = analysis.sequences.iter().flat_map(|sequence| &sequence.runs);
@@ -228,12 +228,12 @@ pub fn curve_table(curves: &[&Curve], analysis: &Analysis<'_>) -> CsvTable {
     curve_columns(&analysis.own).rows(lines).written()
 }
 
-/// What the manual says about the columns of a [`curve_table`].
+/// The sections of the manual for a [`curve_table`].
 pub fn curve_sections() -> Vec<Section> {
     curve_columns(&Own::in_manual()).sections()
 }
 
-/// The iterations of some rows, in parts.
+/// The iterations of some rows, by parts of their windows.
 pub fn trace_table(traces: &[RowTraces], analysis: &Analysis<'_>) -> CsvTable {
     let lines = traces.iter().flat_map(|of_row| {
         let row = &analysis.rows[of_row.row];
@@ -245,12 +245,12 @@ pub fn trace_table(traces: &[RowTraces], analysis: &Analysis<'_>) -> CsvTable {
     trace_columns(&analysis.own).rows(lines).written()
 }
 
-/// What the manual says about the columns of a [`trace_table`].
+/// The sections of the manual for a [`trace_table`].
 pub fn trace_sections() -> Vec<Section> {
     trace_columns(&Own::in_manual()).sections()
 }
 
-/// The rows of some tradeoffs, with what they cost.
+/// The rows of some tradeoffs, with their costs.
 pub fn offer_table(tradeoffs: &[&Tradeoff], analysis: &Analysis<'_>) -> CsvTable {
     let lines = tradeoffs.iter().flat_map(|tradeoff| {
         let line = |offer: Offer| OfferLine { row: &analysis.rows[offer.row], price: tradeoff.price, offer };
@@ -259,12 +259,12 @@ pub fn offer_table(tradeoffs: &[&Tradeoff], analysis: &Analysis<'_>) -> CsvTable
     offer_columns(&analysis.own).rows(lines).written()
 }
 
-/// What the manual says about the columns of an [`offer_table`].
+/// The sections of the manual for an [`offer_table`].
 pub fn offer_sections() -> Vec<Section> {
     offer_columns(&Own::in_manual()).sections()
 }
 
-/// What the manual says about the columns of a [`runs_table`].
+/// The sections of the manual for a [`runs_table`].
 pub fn run_sections() -> Vec<Section> {
     run_columns(&Own::in_manual()).sections()
 }
@@ -295,12 +295,12 @@ pub fn kernel_table(row: &Row<'_>, analysis: &Analysis<'_>) -> CsvTable {
     kernel_columns(&analysis.own).rows(kernel_lines(row)).written()
 }
 
-/// What the manual says about the columns of a [`kernel_table`].
+/// The sections of the manual for a [`kernel_table`].
 pub fn kernel_sections() -> Vec<Section> {
     kernel_columns(&Own::in_manual()).sections()
 }
 
-/// `operators.csv`: where the time of an iteration goes.
+/// `operators.csv`: the time of an iteration by operator.
 pub fn operators<'a>(analysis: &'a Analysis<'_>) -> Rows<'a> {
     let lines = (0..analysis.rows.len()).flat_map(|row| operator_lines(analysis, row));
     operator_columns(&analysis.own).rows(lines)
@@ -311,28 +311,28 @@ pub fn operator_table(row: usize, analysis: &Analysis<'_>) -> CsvTable {
     operator_columns(&analysis.own).rows(operator_lines(analysis, row)).written()
 }
 
-/// What the manual says about the columns of an [`operator_table`].
+/// The sections of the manual for an [`operator_table`].
 pub fn operator_sections() -> Vec<Section> {
     operator_columns(&Own::in_manual()).sections()
 }
 
-/// What the manual says about the columns of a [`roofline_table`].
+/// The sections of the manual for a [`roofline_table`].
 pub fn point_sections() -> Vec<Section> {
     point_columns(&Own::in_manual()).sections()
 }
 
-/// `axes.csv`: what each axis brings.
+/// `axes.csv`: the effect of each axis.
 pub fn axes<'a>(analysis: &'a Analysis<'_>) -> Rows<'a> {
     effect_columns().rows(&analysis.axes)
 }
 
-/// What a forest plot of `effect` shows: `lines`, its configs, each with the axis in front.
+/// The data of a forest plot of `effect`: `lines`, its configs, each with the axis in front.
 pub fn effect_table(effect: &Effect, lines: &[&Line]) -> CsvTable {
     let configs = comparison_columns().rows(lines.iter().copied().cloned());
     axis_columns().rows(lines.iter().map(|_| effect)).beside(configs).written()
 }
 
-/// What the manual says about the columns of an [`effect_table`].
+/// The sections of the manual for an [`effect_table`].
 pub fn effect_sections() -> Vec<Section> {
     axis_columns().sections_beside(&comparison_columns())
 }
@@ -342,7 +342,7 @@ pub fn history_table(history: &History) -> CsvTable {
     history_columns().rows(&history.points).written()
 }
 
-/// What the manual says about the columns of a [`history_table`].
+/// The sections of the manual for a [`history_table`].
 pub fn history_sections() -> Vec<Section> {
     history_columns().sections()
 }
@@ -352,7 +352,7 @@ pub fn comparison_table(versus: &Versus) -> CsvTable {
     comparison_columns().rows(versus.lines.iter().cloned()).written()
 }
 
-/// What the manual says about the columns of a [`comparison_table`].
+/// The sections of the manual for a [`comparison_table`].
 pub fn comparison_sections() -> Vec<Section> {
     comparison_columns().sections()
 }
@@ -382,7 +382,7 @@ mod tests {
         insta::assert_snapshot!("runs", runs_table(&[0, 1, 2, 3], &analyse(&study_with_peaks())).csv);
     }
 
-    /// A row that is whole, one with a disturbed run, and one of which no run remains.
+    /// A complete row, one with a disturbed run, and one without a remaining run.
     #[test]
     fn exclusions_are_a_table() {
         let contended = |record: &mut crate::record::Record| record.observed.host_busy_s = Some(1e6);
@@ -408,7 +408,7 @@ mod tests {
     fn a_failed_job_is_a_row_with_a_reason_and_without_a_number() {
         let study = StudyBuilder::new()
             .failure(key("cpu", "vgg16", 16, 1), Outcome::Signalled { signal: 11 })
-            .not_run(key("cpu", "vgg16", 16, 2), "nobody has tried")
+            .not_run(key("cpu", "vgg16", 16, 2), "not started")
             .build();
         let [metrics, summary, failures, points] = tables(&study);
         assert_eq!(metrics.rows.len(), 2);
@@ -499,14 +499,14 @@ mod tests {
     }
 
     #[test]
-    fn every_column_is_explained_and_has_a_name_of_its_own() {
+    fn every_column_is_explained_and_has_a_unique_name() {
         for file in CSV_FILES {
             let sections = (file.sections)();
             let columns: Vec<&About> = sections.iter().flat_map(|section| &section.columns).collect();
             let study = study_with_peaks();
             let table = (file.rows)(&analyse(&study)).table();
             let names: Vec<&str> = columns.iter().map(|about| about.name.as_ref()).collect();
-            // This study has no parameters and no metrics of its own.
+            // This study has no parameters or metrics with separate columns.
             let everywhere: Vec<&str> = names.iter().copied().filter(|name| !name.contains("NAME")).collect();
             assert_eq!(table.header(), everywhere, "{}: the manual and the file differ", file.name);
             for (place, about) in columns.into_iter().enumerate() {
@@ -528,7 +528,7 @@ mod tests {
         }
     }
 
-    /// What pandas needs to join the files: the same names, and one row of the summary for each run.
+    /// The condition for joining the files with pandas: the same names, and one row of the summary for each run.
     #[test]
     fn metrics_and_summary_join_by_config_and_part() {
         let own = |name: &str, repeat| {
@@ -564,8 +564,8 @@ mod tests {
             assert_eq!(rows.iter().filter(|row| **row == run).count(), 1, "{run:?} in {rows:?}");
         }
         assert!(rows.iter().any(|row| row[6] == "true" && row[7] == "2 of 2"), "{rows:?}");
-        let names = ["metric_tokens_per_s_n", "metric_tokens_per_s_median", "metric_tokens_per_s_unit"];
-        assert_eq!(names.map(|name| cell(&summary, 0, name)), ["2", "20", "tokens/s"]);
+        let columns = ["metric_tokens_per_s_n", "metric_tokens_per_s_median", "metric_tokens_per_s_unit"];
+        assert_eq!(columns.map(|name| cell(&summary, 0, name)), ["2", "20", "tokens/s"]);
         assert_eq!(cell(&metrics, 0, "metric_tokens_per_s"), "20");
     }
 
@@ -585,8 +585,8 @@ mod tests {
             let columns: BTreeSet<String> = table.header().into_iter().collect();
             assert_eq!(columns.len(), table.header().len());
         }
-        let told = ["metric_tokens_per_s", "metric_tokens_per_s_", "metric_loss", "metric_loss_unit_"];
-        assert_eq!(told.map(|name| cell(&metrics, 0, name)), ["20", "7", "1", "2"]);
+        let columns = ["metric_tokens_per_s", "metric_tokens_per_s_", "metric_loss", "metric_loss_unit_"];
+        assert_eq!(columns.map(|name| cell(&metrics, 0, name)), ["20", "7", "1", "2"]);
         assert_eq!(cell(&summary, 0, "metric_loss_max__median"), "3");
     }
 

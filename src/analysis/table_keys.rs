@@ -1,9 +1,9 @@
-//! The keys of the CSV files: which columns tell the lines of a file apart, and which lead to a line of another one.
+//! The keys of the CSV files: the columns that identify a line, and those that refer to a line of another file.
 
 /// The keys of a table.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Keys {
-    /// The columns that no two lines have in common; empty if there are none.
+    /// The columns that identify a line; empty if there are none.
     pub primary: &'static [&'static str],
     /// The columns that name a line of another file.
     pub foreign: &'static [ForeignKey],
@@ -18,16 +18,16 @@ pub struct ForeignKey {
     pub columns: &'static [&'static str],
 }
 
-/// What names a row.
+/// The columns that identify a row.
 const ROW: &[&str] = &["env", "device", "model", "precision", "batch", "params", "part"];
 
-/// The same for the lines of a row, each with a name of its own.
+/// The same for several lines per row, each with a separate name.
 const ROW_AND_COUNTER: &[&str] =
     &["env", "device", "model", "precision", "batch", "params", "part", "profiler", "counter"];
 const ROW_AND_RANK: &[&str] = &["env", "device", "model", "precision", "batch", "params", "part", "rank"];
 const ROW_AND_REPEAT: &[&str] = &["env", "device", "model", "precision", "batch", "params", "part", "repeat"];
 
-/// Leads to the line of a row in `summary.csv`.
+/// Refers to the line of a row in `summary.csv`.
 const TO_ROW: &[ForeignKey] = &[ForeignKey { file: "summary", columns: ROW }];
 
 impl Keys {
@@ -110,7 +110,7 @@ mod tests {
                 }
             }
         }
-        assert!(named > 200, "only {named} lines lead to another file");
+        assert!(named > 200, "only {named} lines refer to another file");
     }
 
     #[test]

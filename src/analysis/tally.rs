@@ -1,17 +1,17 @@
-//! How many jobs have a result, and what became of the others.
+//! The numbers of jobs with a result and without one, by state.
 
 use super::Run;
 use crate::record::Outcome;
 
-/// The jobs of a study, each counted once.
+/// The numbers of jobs of a study by state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Tally {
-    /// Those with a result.
+    /// Jobs with a result.
     pub done: usize,
     failed: usize,
     interrupted: usize,
     not_run: usize,
-    /// Those of which a file was changed after the record was written.
+    /// Jobs with a file that was changed after the record was written.
     altered: usize,
 }
 
@@ -32,7 +32,7 @@ impl Tally {
         tally
     }
 
-    /// What became of those without a result: `1 failed`, `2 were not run`.
+    /// The states of jobs without a result: `1 failed`, `2 were not run`.
     pub fn undone(self) -> Vec<String> {
         let were = |number: usize| if number == 1 { "was" } else { "were" };
         [

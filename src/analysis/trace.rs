@@ -1,4 +1,4 @@
-//! The seconds of the iterations of each run, in few numbers. A window of many iterations is cut into parts of nearly
+//! The seconds of the iterations of each run, condensed. A window of many iterations is cut into parts of nearly
 //! equal length, each with its least, median and greatest seconds.
 
 use super::Analysis;
@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_with_marked_runs_come_first_and_a_clock_that_says_nothing_gives_no_trace() {
+    fn rows_with_marked_runs_come_first_and_useless_clocks_have_no_trace() {
         let study = StudyBuilder::new()
             .run("cpu", "resnet18", 4, 1, 8.0)
             .seconds(IterationClock::Host, &[0.5; 10])

@@ -1,9 +1,9 @@
-//! What a sample costs against how fast samples are trained, in dollars or in joules. A row is on the front if no other
-//! one of its network and unit is both faster and cheaper.
+//! The tradeoff between throughput and the price of a sample, in dollars or in joules. A row is on the Pareto front if
+//! no other row of its network and unit is both faster and cheaper.
 //!
-//! Only rows of one network and one unit are compared: a sample of another network is other work. If all rows have the
-//! same price of an hour, dollars say nothing that throughput does not say, so there is no such comparison. A machine
-//! can cost nothing, but an energy of 0 is no measurement.
+//! Only rows of one network and one unit are compared, because a sample of another network is other work. If all rows
+//! have the same price per hour, dollars follow from throughput, so there is no tradeoff in dollars. A price of 0 USD
+//! is possible, but an energy of 0 J is not a measurement.
 
 use super::energy::{Draw, cpu_draw, gpu_draw, row_energy};
 use super::group::Row;
@@ -11,7 +11,7 @@ use crate::job::ModelName;
 use crate::protocol::SampleUnit;
 use crate::record::Record;
 
-/// What is paid for a sample.
+/// The kind of price of a sample.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Price {
     /// US dollars for the machine.
@@ -35,7 +35,7 @@ impl Price {
         }
     }
 
-    /// In words, with its unit for samples called `samples`.
+    /// The label of an axis: `USD per million images`. `samples` is the unit of the samples.
     pub fn text(self, samples: &str) -> String {
         match self {
             Price::Dollars => format!("USD per million {samples}"),
@@ -44,7 +44,7 @@ impl Price {
         }
     }
 
-    /// What `row` costs: dollars per million samples, or joules per sample.
+    /// The price of `row`: dollars per million samples, or joules per sample.
     fn of(self, row: &Row<'_>) -> Option<f64> {
         let energy = |draw: fn(&Record) -> Option<Draw>| {
             row_energy(row, draw).map(|energy| energy.joules_per_sample).filter(|joules| *joules > 0.0)
@@ -58,42 +58,42 @@ impl Price {
     }
 }
 
-/// The rows of a network and a unit by throughput and price; two or more.
+/// The rows of one network and unit with throughput and price; two or more.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Tradeoff {
-    /// What is paid.
+    /// The kind of price.
     pub price: Price,
     /// The network.
     pub model: ModelName,
-    /// What its samples are.
+    /// The unit of the samples.
     pub unit: SampleUnit,
-    /// The rows that have a price, by throughput.
+    /// The rows that have a price, sorted by throughput.
     pub offers: Vec<Offer>,
-    /// How many rows of the network and unit have a throughput, but no such price.
+    /// The number of rows of the network and unit that have a throughput but no such price.
     pub without_price: usize,
 }
 
-/// A row with what it costs.
+/// A row with its throughput and price.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Offer {
-    /// The row's index among the analysis's rows.
+    /// The index of the row among the rows of the analysis.
     pub row: usize,
-    /// Its throughput.
+    /// The throughput in samples per second.
     pub samples_per_s: f64,
     /// Dollars per million samples, or joules per sample.
     pub price: f64,
-    /// Whether no other row of the network and unit is both as fast and as cheap, and better in one of the two.
+    /// Whether no other row of the network and unit beats this one: is as fast and as cheap, and better in one of both.
     pub is_on_front: bool,
 }
 
 impl Offer {
-    /// Whether its samples cost nothing.
+    /// Whether the price is 0.
     pub fn is_free(&self) -> bool {
         self.price == 0.0
     }
 }
 
-/// The tradeoffs of `rows` by price, in the order of the networks and of their units.
+/// The tradeoffs of `rows`, in the order of prices, networks and units.
 pub(super) fn tradeoffs(rows: &[Row<'_>]) -> Vec<Tradeoff> {
     let mut models: Vec<&ModelName> = Vec::new();
     for row in rows {
@@ -121,7 +121,7 @@ fn of_model(price: Price, model: &ModelName, rows: &[Row<'_>]) -> Vec<Tradeoff> 
     units.into_iter().filter_map(|(unit, members)| of_unit(price, unit, &members, rows)).collect()
 }
 
-/// The tradeoff of `members`: the indices of a network's rows that have a throughput and are of `unit`.
+/// The tradeoff of `members`: the indices of a network's rows in `unit` that have a throughput.
 fn of_unit(price: Price, unit: SampleUnit, members: &[usize], rows: &[Row<'_>]) -> Option<Tradeoff> {
     let offer = |row: usize| {
         let (samples_per_s, price) = rows[row].samples_per_s().zip(price.of(&rows[row]))?;
@@ -145,7 +145,7 @@ fn of_unit(price: Price, unit: SampleUnit, members: &[usize], rows: &[Row<'_>]) 
     Some(Tradeoff { price, model, unit, offers, without_price })
 }
 
-/// Whether `one` is as fast and as cheap as `other`, and better in one of the two.
+/// Whether `one` is as fast and as cheap as `other`, and better in one of both.
 fn beats(one: &Offer, other: &Offer) -> bool {
     one.samples_per_s >= other.samples_per_s
         && one.price <= other.price
@@ -159,7 +159,7 @@ mod tests {
     use crate::analysis::{Study, analyse};
     use crate::record::{Sensor, Telemetry};
 
-    /// Rows by batch, with throughput and joules per sample.
+    /// A study with one row per `(batch, samples per second, joules per sample)`.
     fn study(rows: &[(u32, f64, f64)]) -> StudyBuilder {
         rows.iter().fold(StudyBuilder::new(), |study, (batch, rate, joules)| {
             study.run_with(key("cpu", "resnet18", *batch, 1), *rate, |record| add_energy(record, *joules))
@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn the_front_holds_what_nothing_beats() {
+    fn the_front_has_the_rows_that_no_other_row_beats() {
         let study = study(&[(4, 10.0, 3.0), (8, 20.0, 2.0), (16, 19.0, 2.5), (32, 30.0, 4.0)]).build();
         let analysis = analyse(&study);
         let [tradeoff] = &analysis.tradeoffs[..] else { panic!("{:?}", analysis.tradeoffs) };
@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn of_equals_both_are_on_the_front_and_one_row_is_no_tradeoff() {
+    fn equal_rows_are_both_on_the_front_and_a_tradeoff_needs_two_rows() {
         let equal = study(&[(4, 10.0, 3.0), (8, 10.0, 3.0)]).build();
         let on_front = |study| -> Vec<bool> {
             let analysis = analyse(study);
@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn dollars_say_something_only_where_the_price_of_an_hour_differs() {
+    fn a_tradeoff_in_dollars_needs_different_prices_per_hour() {
         let mut study = StudyBuilder::new()
             .usd_per_hour(3.6)
             .runs("cpu", "resnet18", 4, &[10.0])
@@ -216,28 +216,28 @@ mod tests {
     }
 
     #[test]
-    fn a_machine_that_costs_nothing_is_compared() {
+    fn free_machines_are_compared() {
         let mut study = StudyBuilder::new()
             .usd_per_hour(3.6)
             .runs("cpu", "resnet18", 4, &[10.0])
             .runs("cpu", "resnet18", 8, &[20.0])
             .runs("cpu", "resnet18", 16, &[25.0])
             .build();
-        let told = |study: &Study| -> Vec<(f64, bool, bool)> {
+        let offers = |study: &Study| -> Vec<(f64, bool, bool)> {
             let tradeoffs = analyse(study).tradeoffs;
             let offers = tradeoffs.iter().flat_map(|of| &of.offers);
             offers.map(|offer| (offer.price.round(), offer.is_free(), offer.is_on_front)).collect()
         };
         study.cells[1].usd_per_hour = Some(0.0);
-        assert_eq!(told(&study), [(100.0, false, false), (0.0, true, true), (40.0, false, true)]);
+        assert_eq!(offers(&study), [(100.0, false, false), (0.0, true, true), (40.0, false, true)]);
         for cell in &mut study.cells {
             cell.usd_per_hour = Some(0.0);
         }
-        assert!(told(&study).is_empty(), "all cost the same");
+        assert!(offers(&study).is_empty(), "all have the same price");
     }
 
     #[test]
-    fn an_energy_of_0_is_no_measurement() {
+    fn an_energy_of_0_is_not_a_price() {
         let study = study(&[(4, 10.0, 3.0), (8, 20.0, 0.0), (16, 25.0, 2.0)]).build();
         let analysis = analyse(&study);
         let [tradeoff] = &analysis.tradeoffs[..] else { panic!("{:?}", analysis.tradeoffs) };
@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_of_each_unit_are_compared_among_themselves() {
+    fn each_unit_has_its_tradeoff() {
         let images = study(&[(4, 10.0, 3.0), (8, 20.0, 2.0)]);
         let both =
             [(16, 300.0, 0.2), (32, 400.0, 0.1)].iter().fold(images, |study, (batch, rate, joules)| {
@@ -258,18 +258,18 @@ mod tests {
         let analysis = analyse(&study);
         let on_front =
             |of: &Tradeoff| -> Vec<bool> { of.offers.iter().map(|offer| offer.is_on_front).collect() };
-        let told: Vec<(SampleUnit, Vec<bool>)> =
+        let fronts: Vec<(SampleUnit, Vec<bool>)> =
             analysis.tradeoffs.iter().map(|of| (of.unit.clone(), on_front(of))).collect();
         let front = vec![false, true];
-        assert_eq!(told, [(SampleUnit::IMAGES, front.clone()), (SampleUnit::SAMPLES, front)]);
+        assert_eq!(fronts, [(SampleUnit::IMAGES, front.clone()), (SampleUnit::SAMPLES, front)]);
     }
 
     #[test]
-    fn rows_without_a_price_are_counted_and_rows_without_a_result_are_not() {
+    fn without_price_counts_rows_with_a_result_only() {
         let study = study(&[(4, 10.0, 3.0), (8, 20.0, 2.0)])
             .run("cpu", "resnet18", 16, 1, 25.0)
             .run("cpu", "vgg16", 16, 1, 25.0)
-            .not_run(key("cpu", "resnet18", 32, 1), "nobody has tried")
+            .not_run(key("cpu", "resnet18", 32, 1), "it never ran")
             .build();
         let analysis = analyse(&study);
         let [tradeoff] = &analysis.tradeoffs[..] else { panic!("{:?}", analysis.tradeoffs) };

@@ -1,4 +1,4 @@
-//! Declared parameters that records do not confirm, so that nobody knows whether the worker obeyed them.
+//! Declared parameters that records do not confirm, so it is unknown whether the worker used them.
 
 use std::collections::BTreeMap;
 
@@ -35,7 +35,7 @@ pub fn count_unconfirmed<'a>(
 }
 
 /// Whether [`unconfirmed`] is known to be the same for both. Neighbours in a plan often differ only in the value of a
-/// parameter, which matters to the shipped worker alone.
+/// parameter, which matters only to the shipped worker.
 fn are_confirmed_alike(one: (&Key, &Record), other: (&Key, &Record)) -> bool {
     let ((one, of_one), (other, of_other)) = (one, other);
     let reported = [of_one, of_other].map(|record| record.measurement.as_ref().map(|it| &it.effective));
@@ -87,7 +87,7 @@ mod tests {
         let keys = [key(&["a", "b", "c"]), key(&["a", "b"]), key(&["b"]), key(&["c"]), key(&["a"])];
         let mut records: Vec<Record> = keys.iter().map(record).collect();
         records[4].outcome = Outcome::Signalled { signal: 9 };
-        // Neither their order nor their neighbours matter.
+        // The result does not depend on order and neighbours.
         let counted = count_unconfirmed(keys.iter().zip(&records).rev().chain([(&keys[1], &records[1])]));
         assert_eq!(counted.values().sum::<usize>(), 4);
         let counted = count_unconfirmed(keys.iter().zip(&records));

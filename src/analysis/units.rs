@@ -1,6 +1,6 @@
-//! The units of columns. The name of a column ends with its unit, or says what is counted.
+//! The units of columns. The name of a column ends with its unit, or names the counted thing.
 
-/// The ends of names and the units that they mean. The first that fits counts.
+/// The ends of names and their units. The first match counts.
 const ENDS: &[(&str, &str)] = &[
     ("samples_per_s", "samples/s"),
     ("gflop_per_s", "GFLOP/s"),
@@ -41,7 +41,7 @@ const ENDS: &[(&str, &str)] = &[
     ("_n", "runs"),
 ];
 
-/// What is counted by columns whose names do not end with a unit.
+/// The units of columns whose names do not end with one.
 const COUNTED: &[(&str, &str)] = &[
     ("n", "runs"),
     ("runs", "runs"),
@@ -85,7 +85,7 @@ const COUNTED: &[(&str, &str)] = &[
     ("p_beyond_margin", "1"),
 ];
 
-/// Columns whose unit stands in another column of the same line, and which that is.
+/// Columns whose unit is in another column of the same line, with that column.
 const BESIDE: &[(&str, &str)] = &[("value", "see `unit`"), ("per_sample", "`unit`/sample")];
 
 /// The unit of the numbers of the column `name`.
@@ -104,7 +104,7 @@ mod tests {
     use crate::analysis::table::{CSV_FILES, comparison_sections, run_sections, trace_sections};
 
     #[test]
-    fn a_name_says_its_unit() {
+    fn units_follow_from_names() {
         for (name, unit) in [
             ("median_samples_per_s", Some("samples/s")),
             ("window_s", Some("s")),
@@ -118,9 +118,9 @@ mod tests {
         }
     }
 
-    /// A rule that no column needs any more would say something of the next column that happens to fit.
+    /// An unused rule would apply to the next column that happens to match.
     #[test]
-    fn every_rule_is_that_of_a_column() {
+    fn every_rule_is_used_by_a_column() {
         let files = CSV_FILES.iter().map(|file| file.sections).chain([
             comparison_sections,
             run_sections,

@@ -35,7 +35,7 @@ impl Builder {
         builder
     }
 
-    /// Sets how the parameters of later layers start.
+    /// Sets the start values of the parameters of later layers.
     pub(super) fn starting(&mut self, convolution: Start, linear: Start) {
         (self.convolution, self.linear) = (convolution, linear);
     }
@@ -166,5 +166,5 @@ impl Builder {
     }
 }
 
-/// The start of linear layers in several networks: a small normal distribution, no bias.
+/// The start of linear layers in several networks: a small normal distribution, and a bias of 0.
 pub(super) const NORMAL_HEAD: Start = Start::unbiased(Initialisation::Normal(0.01));

@@ -146,7 +146,7 @@ impl Layer {
     /// Forward reads inputs and weights and writes outputs. Backward reads the output's gradient, the weights and what
     /// forward kept: inputs, or a mask or indices of the output's size. It writes the gradients of weights and, if
     /// needed, inputs. Sums and concatenations pass their gradient on unchanged. Attention keeps its inputs and its
-    /// output but never its scores (Dao et al. 2022). Changes of shape move nothing.
+    /// output but never its scores (Dao et al. 2022). Changes of shape do not move any elements.
     pub fn modelled_elements(&self, batch: u32) -> u64 {
         let inputs: u64 = self.input_shapes.iter().map(|shape| shape.elements()).sum();
         let (output, weights) = (self.output.elements(), self.parameters());

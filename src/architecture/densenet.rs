@@ -46,7 +46,7 @@ fn dense_block(net: &mut Builder, name: &str, layers: u64, input: Node) -> Node 
     concat(net, &format!("{name}.cat"), &seen)
 }
 
-/// One input needs no copy.
+/// Concatenates `inputs`. A single input is returned without a copy.
 fn concat(net: &mut Builder, name: &str, inputs: &[Node]) -> Node {
     match inputs {
         [only] => *only,

@@ -105,7 +105,7 @@ impl Layer {
     }
 
     /// A module's tensor is called `module.tensor`. PyTorch has two exceptions: a parameter outside a module has only
-    /// its own name, and attention's packed projection is `in_proj_weight`, which is not a module either.
+    /// a name without a module, and attention's packed projection is `in_proj_weight`, which is not a module either.
     fn tensor_name(&self, word: &str) -> String {
         match self.op {
             Op::Scale | Op::ClassToken | Op::PositionEmbedding => self.name.clone(),

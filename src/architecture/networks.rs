@@ -115,7 +115,7 @@ pub enum NoNetwork {
         patch: u32,
     },
     /// There are no classes.
-    #[error("a network of 0 classes has nothing to tell apart: expected 1 or more")]
+    #[error("a network of 0 classes cannot be trained: expected 1 or more")]
     NoClasses,
 }
 
@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn every_name_has_a_network_and_no_other_word_has() {
+    fn network_finds_exactly_the_listed_names() {
         for &name in NETWORKS {
             assert_eq!(imagenet(name).name(), name);
         }
@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn the_least_images_are_the_least_of_which_something_is_left() {
+    fn the_least_images_leave_at_least_one_pixel() {
         for row in TABLE {
             let something_left =
                 |size: &u32| row.build(*size, 10).layers().iter().all(|layer| layer.output.elements() > 0);
@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn the_markdown_says_what_a_network_costs_and_takes() {
+    fn the_markdown_has_costs_and_image_sizes() {
         let table = markdown();
         for row in [
             "| `alexnet` | 61.101 | 0.714 | 63 or more |",
@@ -249,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn without_dropout_nothing_else_changes() {
+    fn without_dropout_changes_probabilities_only() {
         for &name in NETWORKS {
             let (with, without) = (imagenet(name), imagenet(name).without_dropout());
             assert_eq!(without.layers().len(), with.layers().len(), "{name}");
@@ -266,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn layers_come_after_their_inputs_and_have_names_of_their_own() {
+    fn layers_come_after_their_inputs_and_have_unique_names() {
         for &name in NETWORKS {
             let network = imagenet(name);
             let mut names = BTreeSet::new();
@@ -280,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn inputs_that_are_combined_have_shapes_that_can_be() {
+    fn combined_inputs_have_compatible_shapes() {
         for &name in NETWORKS {
             for layer in imagenet(name).layers() {
                 let shapes = &layer.input_shapes;

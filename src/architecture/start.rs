@@ -36,7 +36,7 @@ pub enum Distribution {
         /// Standard deviation.
         deviation: f64,
     },
-    /// Normal around 0, drawn again until it lies within ±2.
+    /// Normal around 0, drawn again until it is within ±2.
     TruncatedNormal {
         /// Standard deviation before the cut.
         deviation: f64,

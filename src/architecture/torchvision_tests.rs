@@ -53,7 +53,7 @@ enum Branch {
 
 static FIXTURE: LazyLock<Fixture> = LazyLock::new(|| {
     let text = include_str!("../../tests/fixtures/descriptions.json");
-    serde_json::from_str(text).expect("tests/fixtures/descriptions.py writes what is read here")
+    serde_json::from_str(text).expect("tests/fixtures/descriptions.py writes this format")
 });
 
 macro_rules! tests {
@@ -77,7 +77,7 @@ struct Names {
 
 /// The worker's tests read the second file. They need libtorch; this one does not.
 #[test]
-fn the_fixtures_hold_all_networks_and_no_others() {
+fn the_fixtures_contain_exactly_the_listed_networks() {
     for (file, text) in [
         ("descriptions.json", include_str!("../../tests/fixtures/descriptions.json")),
         ("networks.json", include_str!("../../tests/fixtures/networks.json")),
@@ -89,7 +89,7 @@ fn the_fixtures_hold_all_networks_and_no_others() {
         }
         for name in held.networks.keys() {
             let is_known = NETWORKS.contains(&name.as_str());
-            assert!(is_known, "tests/fixtures/{file} holds {name}, which is no network: run `just fixtures`");
+            assert!(is_known, "tests/fixtures/{file} has {name}, not a network: run `just fixtures`");
         }
     }
 }
@@ -126,8 +126,8 @@ fn costs(network: &Network, published: &Published) -> Vec<String> {
             format!("{:.3}", published.gmac),
         ),
     ];
-    let told = differences.into_iter().filter(|(_, found, expected)| found != expected);
-    told.map(|(what, found, expected)| format!("{what}: {found}, torchvision {expected}")).collect()
+    let differing = differences.into_iter().filter(|(_, found, expected)| found != expected);
+    differing.map(|(what, found, expected)| format!("{what}: {found}, torchvision {expected}")).collect()
 }
 
 /// Differences in the smallest images. A network of patches is published for one size and does not work just below it.
@@ -176,7 +176,7 @@ fn drops(network: &Network, expected: &[(String, f64)]) -> Vec<String> {
     let found: Vec<(String, f64)> =
         network.layers().iter().filter_map(drop).filter(|(_, probability)| *probability > 0.0).collect();
     let same = |one: &(String, f64), other: &(String, f64)| one.0 == other.0 && is_near(one.1, other.1);
-    let told = |drop: Option<&(String, f64)>| {
+    let text = |drop: Option<&(String, f64)>| {
         drop.map_or("none".to_owned(), |(name, probability)| format!("{name} with probability {probability}"))
     };
     (0..found.len().max(expected.len()))
@@ -184,7 +184,7 @@ fn drops(network: &Network, expected: &[(String, f64)]) -> Vec<String> {
         .filter(|(found, expected)| {
             !found.zip(*expected).is_some_and(|(found, expected)| same(found, expected))
         })
-        .map(|(found, expected)| format!("dropout: {}, torchvision's: {}", told(found), told(expected)))
+        .map(|(found, expected)| format!("dropout: {}, torchvision's: {}", text(found), text(expected)))
         .collect()
 }
 

@@ -4,15 +4,16 @@
 //! fake-worker --behave WORD --device D --precision P --batch N --label L --out FILE [--trace DIR] [--release FILE]
 //! ```
 //!
-//! With `--trace`, every execution appends `started <label> <pid>` and, if it comes to that, `ended <label>` to
-//! `DIR/executions`, and two that overlap in time leave `DIR/overlap`. With `--release`, it goes on only once that file
-//! exists, so that a test decides how long it runs. `--elapsed S` is the length of the window that it reports.
+//! With `--trace`, every execution appends `started <label> <pid>` and, if it ends regularly, `ended <label>` to
+//! `DIR/executions`. Two executions that overlap in time create `DIR/overlap`. With `--release`, the worker continues
+//! only once that file exists, so that a test decides how long it runs. `--elapsed S` is the length of the reported
+//! window.
 //!
-//! If `ORCHESTRATE_OPERATORS` asks for them, every measurement has `ops`, but for those of `profiles-nothing`.
+//! If `ORCHESTRATE_OPERATORS` is set, every measurement has `ops`, except with `profiles-nothing`.
 //!
-//! `ranks` is a launcher as `torchrun` is: two ranks in sessions of their own do the work, with all files closed but
-//! their outputs. Those of `bare-ranks` close these too. They are told apart by `--rank R`, and the first one measures.
-#![expect(clippy::disallowed_methods, reason = "a worker is a program of its own; this one may do anything")]
+//! `ranks` is a launcher like `torchrun`: two ranks in separate sessions do the work, with all files closed except
+//! their outputs. With `bare-ranks`, the outputs are closed too. `--rank R` is the number of a rank; rank 0 measures.
+#![expect(clippy::disallowed_methods, reason = "a worker is a separate program; this one may do anything")]
 
 use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions};
@@ -52,7 +53,7 @@ fn main() {
     exit(code);
 }
 
-/// Does what `--behave` says and tells the exit code.
+/// Behaves as `--behave` says and returns the exit code.
 fn behave(flags: &Flags) -> i32 {
     match flags.get("behave").unwrap_or("ok") {
         "ok" => flags.measure(&[]),
@@ -134,12 +135,12 @@ fn behave(flags: &Flags) -> i32 {
         "leave-child" => leave(Command::new("sleep"), flags),
         "leave-daemon" => {
             let mut command = Command::new("sleep");
-            // In a session of its own, out of reach of signals to our group.
+            // In a new session, out of reach of signals to our process group.
             // SAFETY: a plain system call, allowed between fork and exec.
             unsafe { command.pre_exec(|| nix::unistd::setsid().map(drop).map_err(Into::into)) };
             leave(command, flags)
         }
-        // By its environment it cannot be found either.
+        // It cannot be found by its environment either.
         "leave-hidden-daemon" => {
             let mut command = Command::new("/bin/sleep");
             command.env_clear();
@@ -171,7 +172,7 @@ fn behave(flags: &Flags) -> i32 {
             println!("{{\"event\":\"measure\",\"done\":1,\"of\":2,\"note\":\"{HOSTILE_JSON}\"}}\n{HOSTILE}");
             let effective = format!(r#""model":"m{HOSTILE_JSON}","={HOSTILE_JSON}":"={HOSTILE_JSON}""#);
             flags.measure(&[
-                // The escape sequences are all that is wrong with these.
+                // These are correct except for the escape sequences.
                 ("\"cpu\"", r#""\u001b[31mcpu\u001b[0m""#),
                 ("\"iters\"", &format!("{},\"iters\"", effective.replacen(HOSTILE_JSON, r"\u001b[31m", 1))),
                 ("}}", &format!("}},\"details\":{}}}", hostile_details())),
@@ -190,11 +191,11 @@ fn behave(flags: &Flags) -> i32 {
     }
 }
 
-/// Words that a terminal obeys, a page takes for markup, and a spreadsheet for a formula.
+/// Text that a terminal interprets as control sequences, HTML as markup, and a spreadsheet as a formula.
 const HOSTILE: &str =
     "\u{1b}[31m|=1+1\r\u{202e}\0\u{7f}\u{9b}2J<script>alert(1)</script>![i](http://x)\u{1b}]0;t\u{7}";
 
-/// The same as the inside of a text in JSON.
+/// [`HOSTILE`], escaped as the inside of a JSON string.
 const HOSTILE_JSON: &str =
     r"\u001b[31m|=1+1\r\n\u202e\u0000\u007f\u009b2J<script>alert(1)</script>![i](http://x)\u001b]0;t\u0007";
 
@@ -215,15 +216,15 @@ fn hostile_details() -> String {
     format!("{{{words}\"device_name\":{long},{maps},{ranks},\"repeated\":[{word}]}}")
 }
 
-/// Does its work, but leaves a process behind.
+/// Measures, but leaves a process behind.
 fn leave(mut command: Command, flags: &Flags) -> i32 {
     let child = command.arg(BOUND.as_secs().to_string()).spawn();
     println!("left {}", child.map_or(0, |child| child.id()));
     flags.measure(&[])
 }
 
-/// Starts two ranks, and waits for them. The one that measures is the last, so that both run once it is traced as
-/// started, and a test may kill the launcher.
+/// Starts two ranks and waits for them. The measuring rank starts last: once it is traced as started, both run, and a
+/// test may kill the launcher.
 fn launch(flags: &Flags) -> i32 {
     let start = |rank: &str| {
         let mut command = Command::new(std::env::current_exe()?);
@@ -248,7 +249,7 @@ fn launch(flags: &Flags) -> i32 {
     i32::from(!ended.is_ok_and(|ended| ended.iter().all(ExitStatus::success)))
 }
 
-/// The flags by name.
+/// The values of the flags by name.
 struct Flags(BTreeMap<String, String>);
 
 impl Flags {
@@ -266,7 +267,7 @@ impl Flags {
         self.0.get(name).map(String::as_str)
     }
 
-    /// Whether this process does the work, and no other does it for it.
+    /// Whether this process does the work itself: it is not a launcher.
     fn works(&self) -> bool {
         let is_launcher = self.get("behave").is_some_and(|behaviour| behaviour.ends_with("ranks"));
         !is_launcher || self.get("rank") == Some("0")
@@ -276,7 +277,7 @@ impl Flags {
         self.get("batch").and_then(|batch| batch.parse().ok()).unwrap_or(1)
     }
 
-    /// The repeat, which the label ends with.
+    /// The repeat: the last part of the label.
     fn repeat(&self) -> u32 {
         let label = self.get("label").unwrap_or_default();
         label.rsplit_once("_run").and_then(|(_, repeat)| repeat.parse().ok()).unwrap_or(1)
@@ -312,7 +313,7 @@ impl Flags {
         )
     }
 
-    /// `ops` as a member of the measurement, if it is asked for.
+    /// The member `ops` of the measurement, if operators are requested.
     fn operators(&self) -> String {
         let asked =
             std::env::var(OPERATORS_VARIABLE).ok().filter(|_| self.get("behave") != Some("profiles-nothing"));
@@ -329,13 +330,13 @@ impl Flags {
         )
     }
 
-    /// Writes a sound measurement, in which each first text has been replaced by its second.
+    /// Writes a valid measurement after replacing the first text of each pair by the second.
     fn measure(&self, changes: &[(&str, &str)]) -> i32 {
         let text = changes.iter().fold(self.measurement(), |text, (from, to)| text.replace(from, to));
         self.write(&text)
     }
 
-    /// Writes a sound measurement and the seconds of its two iterations.
+    /// Writes a valid measurement and the seconds of its two iterations.
     fn iterate(&self) -> i32 {
         let text = format!("{}\n0,0.25,0,6.9,host\n1,0.25,0,6.8,host\n", ITERATIONS_HEADER.join(","));
         match fs::write(self.out().with_file_name("iterations.csv"), text) {
@@ -359,7 +360,7 @@ impl Flags {
         }
     }
 
-    /// Puts a FIFO in the place of every file of the attempt.
+    /// Replaces every file of the attempt by a FIFO.
     fn fifo_everywhere(&self) -> i32 {
         let out = self.out();
         let names = ["measurement.json", "stdout.log", "stderr.log", "time.txt", "iterations.csv"];
@@ -370,7 +371,7 @@ impl Flags {
         0
     }
 
-    /// Fails the first time, and only then.
+    /// Fails the first time only.
     fn flaky(&self) -> i32 {
         let label = self.get("label").unwrap_or("?");
         let seen = PathBuf::from(self.get("trace").unwrap_or(".")).join(format!("flaky-{label}"));
@@ -399,7 +400,7 @@ fn hang() -> i32 {
     0
 }
 
-/// Waits until `condition` holds, for at most [`BOUND`].
+/// Waits until `condition` is true, for at most [`BOUND`].
 fn wait_until(condition: impl Fn() -> bool) {
     let start = Instant::now();
     while !condition() && start.elapsed() < BOUND {
@@ -407,11 +408,11 @@ fn wait_until(condition: impl Fn() -> bool) {
     }
 }
 
-/// What a test can read about executions.
+/// The trace of executions, which tests read.
 struct Trace {
     directory: PathBuf,
     label: String,
-    /// Held while we run; whoever cannot take it runs at the same time as somebody else.
+    /// Locked while this process runs. A process that fails to lock it overlaps with another one.
     _alone: File,
 }
 

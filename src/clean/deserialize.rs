@@ -1,4 +1,4 @@
-//! A deserializer between a format and a type. It cleans every text that passes, be it a value or a name.
+//! A deserializer adapter that cleans every text, both values and names.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use super::letters::clean_text;
 
-/// Reads a `T` all of whose texts are clean, as [`clean_text`] makes them. For `#[serde(deserialize_with)]`.
+/// Deserializes a `T` and cleans all of its texts with [`clean_text`]. For `#[serde(deserialize_with)]`.
 ///
 /// # Errors
 /// As without cleaning.
@@ -22,13 +22,13 @@ pub fn deserialize_clean<'de, D: Deserializer<'de>, T: Deserialize<'de>>(source:
 /// `value` with all of its texts cleaned.
 ///
 /// # Panics
-/// What a `T` is written as cannot be read as a `T` again. Records consist of types that can.
+/// The JSON of a `T` cannot be deserialized as a `T`. The types of records can.
 pub fn cleaned<T: Serialize + DeserializeOwned>(value: &T) -> T {
     let json = serde_json::to_value(value).expect("a part of a record has string keys");
     deserialize_clean(json).expect("a part of a record can be read back")
 }
 
-/// Stands around each of serde's traits between a format and a type, and passes on everything but texts.
+/// A wrapper for each of serde's traits between a format and a type. Passes on everything except texts unchanged.
 struct Clean<T>(T);
 
 macro_rules! pass_on {
@@ -247,7 +247,7 @@ mod tests {
     #[derive(Debug, PartialEq, Serialize, Deserialize)]
     struct Newtype(String);
 
-    /// Every place of a text holds `word`, or what stands for it in names.
+    /// A value with `word` in every place of a text, and `plain` for the enum.
     fn words(word: &str, plain: Value) -> Value {
         json!({
             "some": word, "list": [word, word], "map": { word: word },
@@ -257,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn every_text_is_cleaned_wherever_it_stands() {
+    fn cleans_every_text_of_a_value() {
         let raw = "\u{1b}[31mRTX™\u{202e}\u{0}";
         for (dirty, clean) in [
             (json!({ "One": raw }), json!({ "One": "RTX™" })),
@@ -275,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_read_is_refused_in_the_same_words() {
+    fn errors_equal_those_without_cleaning() {
         let wrong = |text: &str| {
             let source = &mut serde_json::Deserializer::from_str(text);
             deserialize_clean::<_, Words>(source).unwrap_err().to_string()

@@ -1,11 +1,11 @@
-//! Which letters are unsafe, and texts without them.
+//! Unsafe letters, and their removal from texts.
 
 use std::borrow::Cow;
 
-/// The most characters of one text that are kept. A text can be a path, and Linux's longest path has 4095 bytes.
+/// The most characters of one text. A text can be a path, and Linux's longest path has 4095 bytes.
 const LONGEST: usize = 4096;
 
-/// Whether a terminal could obey `letter` instead of showing it, or whether it changes what stands around it.
+/// Whether a terminal could interpret `letter` instead of showing it, or whether it affects the letters around it.
 ///
 /// These are the controls (C0, DEL, C1), the line separators, and Unicode's bidirectional embeddings, overrides and
 /// isolates.
@@ -13,7 +13,7 @@ pub fn is_unsafe(letter: char) -> bool {
     letter.is_control() || matches!(letter, '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
-/// `text` on one line, without escape sequences and unsafe letters, and cut with `…` if it is too long.
+/// `text` on one line, without escape sequences and unsafe letters, cut with `…` if it is too long.
 ///
 /// Tabs and line breaks become blanks. Cleaning twice is the same as cleaning once.
 pub fn clean_text(text: &str) -> Cow<'_, str> {
@@ -27,10 +27,10 @@ pub fn clean_text(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// `text` for a terminal, of any length: only its line breaks and tabs remain of what is unsafe.
+/// `text` of any length for a terminal, without unsafe letters except line breaks and tabs.
 pub fn printable(text: &str) -> Cow<'_, str> {
     let is_layout = |letter| matches!(letter, '\n' | '\t');
-    // Nearly all texts are like this, and bytes are found faster than letters.
+    // Fast path: nearly all texts are safe, and comparing bytes is faster than comparing letters.
     let is_harmless = |byte| matches!(byte, b' '..=b'~' | b'\n' | b'\t');
     if text.bytes().fold(true, |all, byte| all & is_harmless(byte)) {
         return text.into();
@@ -42,14 +42,14 @@ pub fn printable(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// [`clean_text`] escaped for Markdown: it neither ends a cell of a table, nor becomes an HTML element, a link or an
-/// image. What else Markdown knows, such as emphasis, does no harm and is easier to read as it is.
+/// [`clean_text`] escaped for Markdown: it cannot end a cell of a table or become an HTML element, a link or an image.
+/// Other Markdown, such as emphasis, is harmless and is not escaped.
 pub fn markdown_text(text: &str) -> String {
     clean_text(text).replace('\\', "\\\\").replace('|', "\\|").replace('<', "&lt;").replace("](", "]\\(")
 }
 
-/// `text` without escape sequences and unsafe letters, except those that `stays` names. Others that separate words
-/// become blanks.
+/// `text` without escape sequences and unsafe letters, except those for which `stays` is true. Other unsafe letters
+/// that separate words become blanks.
 fn without_unsafe(text: &str, stays: impl Fn(char) -> bool) -> String {
     let shown = |letter: char| match letter {
         letter if !is_unsafe(letter) || stays(letter) => Some(letter),
@@ -66,7 +66,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_terminal_would_obey_is_left_out() {
+    fn removes_escape_sequences_and_control_characters() {
         for (text, clean) in [
             ("\u{1b}[31mred\u{1b}[0m", "red"),
             ("\u{1b}]0;title\u{7}text", "text"),
@@ -91,13 +91,13 @@ mod tests {
     }
 
     #[test]
-    fn what_is_displayed_keeps_its_lines() {
+    fn printable_keeps_lines() {
         assert_eq!(printable("a\tb\n\u{1b}[2Jc\rd\n"), "a\tb\nc d\n");
         assert!(matches!(printable("a\tb\n"), Cow::Borrowed(_)));
     }
 
     #[test]
-    fn a_text_does_not_break_out_of_its_place_in_markdown() {
+    fn markdown_text_is_escaped() {
         for (text, expected) in [
             ("a | b \\| c", "a \\| b \\\\\\| c"),
             ("<script>x</script>", "&lt;script>x&lt;/script>"),
@@ -110,7 +110,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_clean_text_stays_as_it_is(text in any::<String>()) {
+        fn cleaning_is_idempotent(text in any::<String>()) {
             let clean = clean_text(&text).into_owned();
             prop_assert!(!clean.contains(is_unsafe));
             prop_assert!(matches!(clean_text(&clean), Cow::Borrowed(same) if same == clean) || clean.len() > LONGEST);

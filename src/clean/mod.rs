@@ -1,10 +1,10 @@
-//! Makes what foreign programs and files say safe to keep and to print: no escape sequences, no control characters, no
-//! text without end. Every room that parses such words calls it, and so do those that print. It uses no other room, and
-//! never decides what is said.
+//! Makes text of foreign programs and files safe to store and to print: no escape sequences, no control characters, a
+//! limited length. Every room that parses or prints such text calls it. It uses no other room, and
+//! never composes messages.
 //!
-//! Words are cleaned once, where they are parsed: [`deserialize_clean`] cleans every text of a field, however deep it
-//! is, so that no field of a later version is forgotten. What is displayed goes through [`printable`] as well, because
-//! paths and matrices can contain anything.
+//! Text is cleaned once, where it is parsed: [`deserialize_clean`] cleans every text of a field at any depth, so that
+//! fields of later versions are included. Printed text also passes through [`printable`], because paths and matrices
+//! can contain anything.
 
 mod deserialize;
 mod letters;

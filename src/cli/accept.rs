@@ -1,11 +1,12 @@
-//! `orchestrate accept`: keeps stale jobs. What is accepted is written beside a job's record, which is never edited.
+//! `orchestrate accept`: keeps the results of stale jobs. An acceptance is a file beside a job's record; records are
+//! never edited.
 #![expect(clippy::disallowed_methods, reason = "an acceptance has a time")]
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use chrono::Utc;
 
-use super::failure::{disk_remedy, foreign_remedy};
+use super::failure::{disk_remedy, lock_path_remedy};
 use super::find::{load_inventory, no_plans};
 use super::global::store_flag;
 use super::output::print_line;
@@ -23,8 +24,8 @@ use crate::text::jobs_text;
 /// The arguments of `orchestrate accept`.
 #[derive(Debug, clap::Args)]
 pub(super) struct AcceptArgs {
-    /// The jobs, each by its label, its directory or at least four digits of its id, with conditions such as
-    /// `compile=true` after it where several have this label.
+    /// The jobs, each by its label, its directory or at least four digits of its id. Conditions such as `compile=true`
+    /// can follow if several jobs have this label.
     #[arg(value_name = "JOB", required_unless_present = "all", conflicts_with = "all")]
     jobs: Vec<String>,
     /// Accept every stale job of every saved plan.
@@ -40,7 +41,7 @@ struct Wanted {
     changes: Vec<Change>,
 }
 
-/// Accepts what changed since the jobs ran. Their results count until something else changes.
+/// Accepts the changes since the jobs ran. Their results count until the next change.
 pub(super) fn run(args: AcceptArgs, global: &Global) -> Result<Exit, Failure> {
     let store = Store::at(&global.store).map_err(Failure::store)?;
     let inventory = load_inventory(&store)?;
@@ -76,7 +77,7 @@ fn stale(planned: Planned, inventory: &Inventory) -> Option<Wanted> {
     }
 }
 
-/// The stale jobs among those called `words`. Nothing is accepted if one of these is not done or belongs to no plan.
+/// The stale jobs among those that `words` name. It is an error if one of these is not done or in no plan.
 fn named(
     words: &[String],
     store: &Store,
@@ -114,9 +115,9 @@ fn not_done(job: &Job, global: &Global) -> Failure {
     Failure::new(Exit::NothingSelected, message).hint(explain)
 }
 
-/// Only a job's plan knows what it would run with: its env and that env's variables.
+/// Without a plan, the current env and variables of a job are unknown.
 fn no_plan(job: &Job) -> Failure {
-    let message = format!("no saved plan contains {}, so what changed is unknown", job.label());
+    let message = format!("no saved plan contains {}, so its changes are unknown", job.label());
     Failure::new(Exit::NothingSelected, message).hint(
         "`orchestrate run MATRIX.yaml` saves the plan of its matrix; jobs that are done do not run again",
     )
@@ -146,7 +147,7 @@ fn not_locked(error: LockError) -> Failure {
             "another orchestrate runs it now: `orchestrate status --watch` follows that run".to_owned()
         }
         LockError::File { source, .. } => disk_remedy(source).unwrap_or("fix this problem").to_owned(),
-        LockError::Foreign { path, .. } => foreign_remedy(path),
+        LockError::Foreign { path, .. } => lock_path_remedy(path),
         LockError::Stopped(_) => "run the command again".to_owned(),
     };
     Failure::new(Exit::StoreUnusable, error).hint(hint)

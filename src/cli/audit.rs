@@ -1,4 +1,4 @@
-//! `orchestrate audit`: what is wrong with ledgers that other people's scripts wrote.
+//! `orchestrate audit`: finds errors in ledgers (tables of results) that other programs wrote.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -30,10 +30,10 @@ const AUDIT_SCHEMA: u32 = 1;
 #[derive(Debug, clap::Args)]
 pub(super) struct AuditArgs {
     /// The ledgers: CSV files with one line per config, per run or per iteration [default: the timings of the store and
-    /// what was imported into it].
+    /// the ledgers that were imported into it].
     #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
     files: Vec<PathBuf>,
-    /// Read the column COLUMN as if it were called NAME; without a name, ignore it. Can be repeated.
+    /// Read the column COLUMN as NAME; without a name, ignore it. Can be repeated.
     #[arg(long = "map", value_name = "COLUMN=NAME")]
     mappings: Vec<Mapping>,
     /// Directory of the peaks.
@@ -44,7 +44,7 @@ pub(super) struct AuditArgs {
     json: bool,
 }
 
-/// Audits the ledgers together, and prints what is wrong with them.
+/// Audits the ledgers together, and prints their errors.
 pub(super) fn run(args: &AuditArgs, global: &Global) -> Result<Exit, Failure> {
     let ledgers = match args.files.is_empty() {
         true => load_store(global, &args.mappings)?,
@@ -60,7 +60,10 @@ pub(super) fn run(args: &AuditArgs, global: &Global) -> Result<Exit, Failure> {
         print(&text(&audited, &unread))?;
     }
     if unread.iter().any(|it| matches!(it, Unread::Columns { .. })) {
-        hint(global.quiet, "`--map COLUMN=NAME` tells what a column means; the manual lists the names");
+        hint(
+            global.quiet,
+            "`--map COLUMN=NAME` declares the meaning of a column; the manual lists the names",
+        );
     }
     Ok(if audited.number(Severity::Error) > 0 { Exit::FalseLedger } else { Exit::Done })
 }
@@ -71,7 +74,7 @@ enum LoadLedgerError {
     /// The file cannot be read.
     #[error("cannot read the ledger {}", path.display())]
     Read { path: PathBuf, source: std::io::Error },
-    /// There is nothing in it to audit.
+    /// It contains nothing that can be audited.
     #[error(transparent)]
     NoLedger(#[from] LedgerError),
 }
@@ -92,15 +95,15 @@ impl std::error::Error for LoadErrors {}
 /// Reads all `files`.
 ///
 /// # Errors
-/// Some cannot be used, and all of these are named. Or a mapping is for a column that none of them has.
+/// Some cannot be used (all of these are named), or a mapping names a column that none of them has.
 fn load_ledgers(files: &[PathBuf], mappings: &[Mapping]) -> Result<Vec<Ledger>, Failure> {
     let ledgers = all_usable(files.iter().map(|path| load_ledger(path, mappings)))?;
     let is_nowhere = |column: &&String| ledgers.iter().all(|ledger| ledger.without.contains(column));
     let nowhere: Vec<String> =
         mappings.iter().map(|mapping| &mapping.column).filter(is_nowhere).cloned().collect();
     if !nowhere.is_empty() {
-        let error = format!("no ledger has a column {}, which `--map` names", first_few(&nowhere));
-        return Err(Failure::new(Exit::Usage, error).hint("name a column as the first line of the file does"));
+        let error = format!("no ledger has the column {} of `--map`", first_few(&nowhere));
+        return Err(Failure::new(Exit::Usage, error).hint("use the name in the first line of the file"));
     }
     all_usable(ledgers.into_iter().map(|ledger| Ok(ledger.with_rows()?)))
 }
@@ -108,7 +111,7 @@ fn load_ledgers(files: &[PathBuf], mappings: &[Mapping]) -> Result<Vec<Ledger>, 
 /// The ledgers, if all of them can be used.
 ///
 /// # Errors
-/// Some cannot, and all of these are named.
+/// Some cannot be used; all of these are named.
 fn all_usable(
     ledgers: impl Iterator<Item = Result<Ledger, LoadLedgerError>>,
 ) -> Result<Vec<Ledger>, Failure> {
@@ -129,8 +132,8 @@ fn all_usable(
 /// The timings of the store as a ledger, and the tables that were imported into it.
 fn load_store(global: &Global, mappings: &[Mapping]) -> Result<Vec<Ledger>, Failure> {
     if !mappings.is_empty() {
-        return Err(Failure::new(Exit::Usage, "`--map` is for files, and none is named")
-            .hint("`orchestrate import` takes it, and remembers it"));
+        return Err(Failure::new(Exit::Usage, "`--map` needs a file, and none is named")
+            .hint("`orchestrate import` accepts it, and stores the mapping with the table"));
     }
     let store = Store::at(&global.store).map_err(Failure::store)?;
     if let Some(failure) = no_store(&store) {
@@ -150,14 +153,15 @@ fn load_store(global: &Global, mappings: &[Mapping]) -> Result<Vec<Ledger>, Fail
     Ok(ledgers)
 }
 
-/// An imported table, read again as it was when it was imported.
+/// An imported table, parsed from its stored text.
 fn imported_ledger(import: Import) -> Result<Ledger, Failure> {
     let mappings = import.mappings.iter().map(|text| text.parse()).collect::<Result<Vec<Mapping>, _>>()?;
     let file = format!("{} (imported)", import.name);
     Ok(read(&file, &decode(&import.source.bytes()), &mappings)?)
 }
 
-/// A timing of our own as a line of a ledger. Its time is left out: the mark `contended` is about runs that overlapped.
+/// A timing of this store as a line of a ledger. Its time is left out, because the mark `contended` already covers
+/// runs that overlapped.
 fn own_entry(file: &str, record: &Record) -> Option<Entry> {
     let measurement = record.measurement.as_ref().filter(|it| it.synchronized && it.elapsed_s > 0.0)?;
     if record.key.kind != Kind::Timing || !record.outcome.is_success() {
@@ -188,17 +192,17 @@ fn load_ledger(path: &Path, mappings: &[Mapping]) -> Result<Ledger, LoadLedgerEr
     Ok(read(&path.display().to_string(), &decode(&bytes), mappings)?)
 }
 
-/// What to do about the first of `wrong`.
+/// The remedy for the first of `wrong`.
 fn remedy(wrong: &[LoadLedgerError]) -> &'static str {
     match &wrong[0] {
         LoadLedgerError::Read { source, .. } => {
             disk_remedy(source).unwrap_or("name a CSV file that can be read")
         }
         LoadLedgerError::NoLedger(LedgerError::NoThroughputs { .. }) => {
-            "summary.csv and metrics.csv of the same report can be audited; `orchestrate audit` alone audits the store"
+            "summary.csv and metrics.csv of the same report can be audited; without a file, the store is audited"
         }
         LoadLedgerError::NoLedger(LedgerError::NoColumns { .. } | LedgerError::NoRows { .. }) => {
-            "`--map COLUMN=NAME` tells what a column means, for example `--map speed=images_per_s`"
+            "`--map COLUMN=NAME` declares the meaning of a column, for example `--map speed=images_per_s`"
         }
         LoadLedgerError::NoLedger(_) => {
             "name a CSV file with a header and a line per config, run or iteration"
@@ -215,9 +219,9 @@ struct View<'a> {
     rows: usize,
     errors: Vec<&'a Objection>,
     doubts: Vec<&'a Objection>,
-    /// What could not be read, in sentences.
+    /// Things that could not be read, as sentences.
     unread: Vec<String>,
-    /// What was taken for granted, and what could not be checked.
+    /// Assumptions, and things that could not be checked.
     notes: &'a [String],
 }
 
@@ -237,7 +241,7 @@ impl<'a> View<'a> {
     }
 }
 
-/// The list for people: each objection with its lines, its arithmetic and its likely cause.
+/// The result as text: each objection with its lines, its arithmetic and its likely cause.
 fn text(audited: &Audited, unread: &[&Unread]) -> String {
     let mut text: String = audited.objections.iter().map(objection_text).collect();
     for unread in unread {

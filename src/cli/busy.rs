@@ -1,8 +1,8 @@
-//! Warns before the first job of a run if other work on this host would spoil its measurements, by what `doctor` looks
-//! at.
+//! Warns before the first job of a run if other work on this host would spoil its measurements, by the checks of
+//! `doctor`.
 //!
-//! Most runs are not delayed: the counters since the run began are compared, and only if these show other work, the
-//! processes are watched for a moment.
+//! Most runs are not delayed: processes are only watched if the counters since the beginning of the run show other
+//! work.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -16,16 +16,16 @@ use crate::lock::is_host_held;
 use crate::plan::{Decided, Plan};
 use crate::record::HostFacts;
 
-/// How long the processes of a busy host are watched.
+/// The time for which the processes of a busy host are watched.
 const LOOK: Duration = Duration::from_millis(250);
 
-/// Warns if others are at work on `host` and `decided`, jobs of `plan` that run here, would be marked for it. `glance`
-/// is from the beginning of the run.
+/// Warns if other processes are busy on `host`, and jobs among `decided` would be marked for it. `glance` is from the
+/// beginning of the run.
 pub(super) fn warn_of_others(glance: &Glance, plan: &Plan, decided: &[Decided], host: &HostFacts) {
     let is_measured = |job: &Job| job.key().kind == Kind::Timing;
     let jobs =
         || decided.iter().filter(|it| it.decision.runs() && is_measured(&it.job)).map(|it| it.job.key());
-    // Jobs that wait for a quiet host say so themselves.
+    // Jobs that wait for a quiet host report that themselves.
     let starts_anyway = jobs().any(|key| plan.env(key).limits.quiet.is_none());
     let limit = plan.thresholds.foreign_limit(host.cpu.usable) + host.room_beside();
     let activity = (starts_anyway && glance.is_busy(limit)).then(|| Activity::probe(LOOK));
@@ -35,7 +35,7 @@ pub(super) fn warn_of_others(glance: &Glance, plan: &Plan, decided: &[Decided], 
     if activity.is_none() && gpu_processes.is_empty() {
         return;
     }
-    // A run waits for what is measured here now.
+    // Measurements of other `orchestrate` runs end before this one starts.
     if is_host_held() {
         return;
     }
@@ -45,7 +45,7 @@ pub(super) fn warn_of_others(glance: &Glance, plan: &Plan, decided: &[Decided], 
     }
 }
 
-/// The position in [`HostFacts::gpus`] of the GPU that `device` is.
+/// The position of the GPU of `device` in [`HostFacts::gpus`].
 fn gpu_of(device: Device, host: &HostFacts) -> Option<usize> {
     let Device::Cuda(number) = device else { return None };
     let visible = host.cuda_visible_devices.as_ref();

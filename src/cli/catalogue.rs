@@ -7,14 +7,14 @@ use super::{Exit, Failure, Global};
 use crate::analysis::peaks::{Catalogue, Peaks, PeaksError, parse, parse_measured};
 use crate::prepare::peaks::load_peaks;
 
-/// Where peaks are, unless another directory is named.
+/// The default directory of peaks.
 pub(super) const PEAKS_DIR: &str = "peaks";
 
-/// All peaks below `directory`, which has to be there unless it is the default. An unusable file only leads to a
-/// warning, because it might be for another device than those of the report.
+/// All peaks below `directory`, which must exist unless it is the default. An unusable file causes only a warning,
+/// because it might be for a device that the report does not contain.
 ///
 /// # Errors
-/// It is not there, or cannot be read.
+/// It does not exist, or cannot be read.
 pub(super) fn load_catalogue(directory: &Path, global: &Global) -> Result<Catalogue, Failure> {
     if directory != Path::new(PEAKS_DIR) && !directory.is_dir() {
         let why = format!("`--peaks-dir {}`: there is no such directory", directory.display());
@@ -25,7 +25,7 @@ pub(super) fn load_catalogue(directory: &Path, global: &Global) -> Result<Catalo
     peaks_so_far(directory, global)
 }
 
-/// All peaks below `directory`, as [`load_catalogue`]; none if it is not there yet.
+/// All peaks below `directory`, as [`load_catalogue`]; none if it does not exist yet.
 ///
 /// # Errors
 /// It cannot be read.

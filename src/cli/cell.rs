@@ -1,4 +1,4 @@
-//! What the store holds for a job, as `analysis` sees it.
+//! Conversion of a job and its record into a cell, the input of `analysis`.
 
 use super::Global;
 use super::output::say;
@@ -13,7 +13,7 @@ use crate::text::with_causes;
 use crate::threads;
 
 /// The cell of `job` for `analysis`, by its standing among `standings`. It lacks the peaks and prices of its env.
-/// `reason` tells why it has no record.
+/// `reason` explains why it has no record.
 pub(super) fn cell(job: Job, standings: &Standings<'_>, reason: impl FnOnce(&NotDone) -> String) -> Cell {
     let record = match standings.of(&job) {
         Standing::Done(record) | Standing::NotDone(NotDone::Failed(record)) => Ok(record),
@@ -22,9 +22,9 @@ pub(super) fn cell(job: Job, standings: &Standings<'_>, reason: impl FnOnce(&Not
     Cell { job, peaks: None, usd_per_hour: None, record, iterations: None }
 }
 
-/// Adds the seconds of its iterations to each timing job with a result. Jobs without usable iterations get no marks
-/// from them. An unusable file leads to a warning. A job whose file was changed after its record was written has no
-/// result: somebody or something writes in its directory.
+/// Adds the times of its iterations, in seconds, to each timing job with a result. Jobs without usable iterations get
+/// no marks from them. An unusable file causes a warning. A job whose file was changed after its record was written
+/// has no result.
 pub(super) fn load_iterations(cells: &mut [Cell], store: &Store, global: &Global) {
     let found = threads::each(cells.len(), |number| iterations_of(&cells[number], store));
     for (cell, found) in cells.iter_mut().zip(found) {
@@ -37,11 +37,11 @@ pub(super) fn load_iterations(cells: &mut [Cell], store: &Store, global: &Global
     }
 }
 
-/// Why a file of iterations is of no use.
+/// Why a file of iterations cannot be used.
 enum Unusable {
-    /// It was changed after the record was written, so there is no result. The reason is that of [`NoRecord`].
+    /// It was changed after the record was written, so there is no result. Contains the reason of [`NoRecord`].
     Changed(String),
-    /// It cannot be read. The sentence says so.
+    /// It cannot be read. Contains a sentence with the reason.
     Ignored(String),
 }
 

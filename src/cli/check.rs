@@ -1,4 +1,4 @@
-//! `orchestrate check`.
+//! `orchestrate check`: reports the number of configs and jobs of a matrix, or its mistakes.
 
 use std::path::PathBuf;
 
@@ -36,7 +36,7 @@ struct Checked {
     configs: usize,
     /// The number of jobs in all envs, at most.
     jobs: usize,
-    /// The number that runs if results decide and are narrow at once.
+    /// The number of jobs if adaptive repeats stop as early as possible.
     jobs_at_least: usize,
     /// All mistakes, in the order of the file.
     mistakes: Vec<Note>,
@@ -115,12 +115,12 @@ fn noun(count: usize, noun: &str) -> String {
     if count == 1 { noun.to_owned() } else { format!("{noun}s") }
 }
 
-/// `24 to 60 jobs` where results decide how many run.
+/// `24 to 60 jobs` if results determine the number of repeats.
 fn range_text(least: usize, most: usize) -> String {
     if least < most { format!("{least} to {}", jobs_text(most)) } else { jobs_text(most) }
 }
 
-/// A line for the matrix, then one aligned line per env.
+/// One line for the matrix, then one aligned line per env.
 fn table(checked: &Checked) -> String {
     let Checked { file, envs, configs, jobs, jobs_at_least, .. } = checked;
     let mut text = format!(
@@ -150,7 +150,7 @@ fn table(checked: &Checked) -> String {
 mod tests {
     use super::*;
 
-    /// What is printed about a matrix of two configs with `more` keys.
+    /// The output for a matrix of two configs with `more` keys.
     fn text(repeats: &str, more: &str) -> String {
         let yaml = format!(
             "name: m\nmodels: [resnet18]\nbatches: [4, 8]\nrepeats: {repeats}\nenvs: {{ e: {{ device: cpu }} }}\n{more}\n"
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn profiled_jobs_are_counted_unless_results_decide_whether_there_are_any() {
+    fn counts_profiling_jobs_that_do_not_depend_on_results() {
         for (more, jobs) in [
             ("", " 8 jobs\n"),
             ("profile: { perf: {} }", " 10 jobs\n"),
@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn where_results_decide_the_jobs_are_a_range() {
+    fn adaptive_repeats_give_a_range_of_jobs() {
         let text = |repeats: &str| text(repeats, "profile: { ops: false }");
         let range = text("{ min: 8, max: 20, until: 2% }");
         assert!(range.starts_with("m.yaml is valid: 1 env, 2 configs, 16 to 40 jobs\n"), "{range}");

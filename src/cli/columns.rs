@@ -1,17 +1,18 @@
-//! Plain columns for pipes and files, as [`super::output::table`] lays them out, written row by row.
+//! Plain columns for pipes and files, equal to the output of [`super::output::table`], written row by row.
 //!
-//! A plan can have a million jobs. So no row is held: each is made twice, first to learn how wide the columns are.
+//! A plan can have a million jobs, so rows are not stored. Each is formatted twice, first to find the widths of the
+//! columns.
 
 use std::fmt::{Display, Write as _};
 use std::io::{self, Write};
 
 use unicode_width::UnicodeWidthStr;
 
-/// The cells of one row. All rows use the same memory in turn.
+/// The cells of one row. The memory is reused for all rows.
 #[derive(Debug, Default)]
 pub(super) struct Cells {
     text: String,
-    /// Where each cell ends in the text, and how wide it is.
+    /// The end of each cell in the text, and its width.
     ends: Vec<(usize, usize)>,
 }
 
@@ -19,7 +20,7 @@ impl Cells {
     /// Adds a cell. A row is one line, so its line breaks become blanks.
     pub(super) fn add(&mut self, cell: impl Display) {
         let begin = self.text.len();
-        // A `String` takes everything; what a value cannot display is left out.
+        // Writing to a `String` does not fail; the text of a value whose `Display` fails is incomplete.
         let _ = write!(self.text, "{cell}");
         if self.text[begin..].contains(['\n', '\r']) {
             let line = self.text.split_off(begin).replace(['\n', '\r'], " ");
@@ -34,7 +35,7 @@ impl Cells {
         begins.zip(&self.ends).map(|(begin, (end, _))| &self.text[begin..*end])
     }
 
-    /// How wide the cells are.
+    /// The widths of the cells.
     fn widths(&self) -> impl Iterator<Item = usize> {
         self.ends.iter().map(|(_, width)| *width)
     }
@@ -45,7 +46,7 @@ impl Cells {
     }
 }
 
-/// Writes a line of columns for `header` and for each of `items`, whose cells `fill` adds, as many as the header has.
+/// Writes a line for `header` and one per item. `fill` adds the cells of an item, as many as the header has.
 ///
 /// # Errors
 /// Those of `out`.
@@ -75,7 +76,7 @@ pub(super) fn write_columns<T>(
     Ok(())
 }
 
-/// Writes the `cells` of a row, without trailing spaces. `line` is memory for it.
+/// Writes the `cells` of a row, without trailing spaces. `line` is a reused buffer.
 fn write_line(out: &mut impl Write, widths: &[usize], cells: &Cells, line: &mut String) -> io::Result<()> {
     line.clear();
     for (widest, (cell, width)) in widths.iter().zip(cells.texts().zip(cells.widths())) {
@@ -88,9 +89,9 @@ fn write_line(out: &mut impl Write, widths: &[usize], cells: &Cells, line: &mut 
     out.write_all(line.as_bytes())
 }
 
-/// How many columns of a terminal `text` takes.
+/// The width of `text` in columns of a terminal.
 fn width(text: &str) -> usize {
-    // Without a branch, many bytes are looked at at once.
+    // Without a branch, the compiler can vectorise this.
     let is_plain = |byte: u8| (b' '..=b'~').contains(&byte);
     if text.bytes().fold(true, |all, byte| all & is_plain(byte)) { text.len() } else { text.width() }
 }
@@ -119,7 +120,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_columns_are_those_of_a_plain_table(
+        fn output_equals_that_of_a_plain_table(
             header in prop::collection::vec("[a-z][a-zé ]{0,8}", 4),
             rows in prop::collection::vec(prop::collection::vec("[ -~]{0,12}|[a→é漢👩\u{301}\u{200d}\t ]{0,6}", 4), 0..6),
         ) {

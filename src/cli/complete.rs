@@ -1,8 +1,8 @@
-//! What a shell completes: verbs and flags by the definition of the command line, and words of the project, such as its
-//! matrices, saved plans, jobs, envs and models.
+//! Completion in shells: verbs and flags from the definition of the command line, and words of the project, such as
+//! its matrices, saved plans, jobs, envs and models.
 //!
 //! The script of `orchestrate completions` calls `orchestrate` with [`VARIABLE`] and the line so far. It then reads a
-//! bounded part of the project, writes no file, and says nothing about what it cannot read: the user is typing.
+//! bounded part of the project, writes no file, and ignores everything that it cannot read, because the user is typing.
 #![expect(
     clippy::disallowed_methods,
     reason = "the line, the store and the current directory are those of the shell"
@@ -24,16 +24,16 @@ use crate::job::{Job, PARAMETERS, Precision};
 use crate::plan::Plan;
 use crate::store::Store;
 
-/// Set by the script of a shell that asks how a line goes on. Its value is the name of the shell.
+/// Set by the script of a shell that asks for completions. Its value is the name of the shell.
 const VARIABLE: &str = "ORCHESTRATE_COMPLETE";
 
-/// The most saved plans that are read: those that were saved last.
+/// The most saved plans that are read, the latest first.
 const MOST_PLANS: usize = 8;
 
-/// The longest saved plan that is read: some ten thousand jobs.
+/// The largest saved plan that is read, in bytes: some ten thousand jobs.
 const LONGEST_PLAN: u64 = 4 << 20;
 
-/// What a word of the command line names.
+/// The kind of thing that a word of the command line names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     Matrix,
@@ -51,7 +51,7 @@ enum Kind {
     Precision,
 }
 
-/// The arguments whose words the project knows: the verb, the argument, and what it names.
+/// The arguments with words of the project: the verb, the argument, and the kind of thing that it names.
 const ARGUMENTS: &[(&str, &str, Kind)] = &[
     ("run", "matrix", Kind::Matrix),
     ("plan", "matrix", Kind::Matrix),
@@ -83,23 +83,22 @@ const ARGUMENTS: &[(&str, &str, Kind)] = &[
     ("complexity", "precision", Kind::Precision),
 ];
 
-/// The verbs that select jobs, and the arguments by which they do.
+/// The verbs that select jobs, and their arguments for that.
 const SELECTING: [&str; 5] = ["run", "resume", "status", "plan", "check-worker"];
 const SELECTORS: [(&str, Kind); 3] =
     [("envs", Kind::Env), ("models", Kind::Model), ("only", Kind::Condition)];
 
-/// Answers a shell that asks how its line goes on, by the definition of the `command` line. Returns `false` if none
-/// asked.
+/// Answers a shell that asks for completions of the `command` line. Returns `false` if none asked.
 pub(super) fn answer(command: fn() -> Command) -> bool {
     let words: Vec<_> = env::args_os().collect();
     let line = Line::of(words.iter().map(|word| word.to_string_lossy().into_owned()));
     let directory = env::current_dir().ok();
     let asked = CompleteEnv::with_factory(|| with_words(command(), &line)).var(VARIABLE);
-    // A message would land in the line that the user is typing.
+    // A message would appear in the line that the user is typing.
     asked.try_complete(words, directory.as_deref()).unwrap_or(true)
 }
 
-/// The script for `shell`, which asks a program called `orchestrate`. `None` if there is none.
+/// The script for `shell`, which calls a program named `orchestrate`. `None` if there is none.
 pub(super) fn script(shell: Shell) -> Option<Vec<u8>> {
     let shells = clap_complete::env::Shells::builtins();
     let mut script = Vec::new();
@@ -109,7 +108,7 @@ pub(super) fn script(shell: Shell) -> Option<Vec<u8>> {
     Some(script)
 }
 
-/// `command` with the words of the project for its arguments, as far as `line` tells which.
+/// `command` with completers for its arguments that use the project named in `line`.
 fn with_words(command: Command, line: &Arc<Line>) -> Command {
     let selectors =
         SELECTING.iter().flat_map(|verb| SELECTORS.map(|(argument, kind)| (*verb, argument, kind)));
@@ -132,7 +131,7 @@ impl Line {
         Arc::new(Line { words: words.skip_while(|word| word != "--").skip(1).collect() })
     }
 
-    /// All words of this `kind` that begin like `current`.
+    /// All words of this `kind` that begin with `current`.
     fn candidates(&self, kind: Kind, current: &OsStr) -> Vec<CompletionCandidate> {
         let names: BTreeSet<String> = match kind {
             Kind::Matrix => BTreeSet::new(),
@@ -161,7 +160,7 @@ impl Line {
         names.map(CompletionCandidate::new).chain(files).collect()
     }
 
-    /// The value of the option `name`. Bash makes three words of `--store=DIR`.
+    /// The value of the option `name`. Bash splits `--store=DIR` into three words.
     fn value_of(&self, name: &str) -> Option<&str> {
         let at = self.words.iter().position(|word| word.starts_with(name))?;
         match self.words[at].strip_prefix(name)?.strip_prefix('=') {
@@ -176,12 +175,12 @@ impl Line {
         Store::at(&root.unwrap_or_else(|| PathBuf::from("runs"))).ok()
     }
 
-    /// The names of the saved plans, the last one first.
+    /// The names of the saved plans, the latest first.
     fn plan_names(&self) -> Vec<String> {
         self.store().and_then(|store| store.plan_names().ok()).unwrap_or_default()
     }
 
-    /// What `words` finds in the matrix that the line names, or in the saved plan; in all saved plans if it names none.
+    /// The results of `words` for the matrix or the saved plan that the line names; for all saved plans without one.
     fn of_jobs(&self, words: impl Fn(&Plan) -> BTreeSet<String>) -> BTreeSet<String> {
         let file = self.words.iter().map(Path::new).find(|path| is_yaml(path) && path.is_file());
         if let Some(file) = file {
@@ -194,7 +193,7 @@ impl Line {
             .collect()
     }
 
-    /// The saved plans with these `names`, as far as they are read.
+    /// The saved plans with these `names`, within the limits on number and size.
     fn saved(&self, names: Vec<String>) -> impl Iterator<Item = Plan> {
         let store = self.store();
         names
@@ -215,7 +214,7 @@ impl Line {
     }
 }
 
-/// How conditions on the jobs of `plan` begin.
+/// The beginnings of conditions on the jobs of `plan`: `env=`, `batch=`.
 fn fields(plan: &Plan) -> BTreeSet<String> {
     let params = plan.keys().flat_map(|key| key.params.keys().map(ToString::to_string));
     let fields = ["env", "model", "precision", "batch", "repeat"].map(str::to_owned);
@@ -259,7 +258,7 @@ mod tests {
         directory
     }
 
-    /// How the line of `words` goes on in `directory`. The last word is being typed.
+    /// The completions of the line of `words` in `directory`. The last word is being typed.
     fn completed(directory: &Path, words: &[&str]) -> Vec<String> {
         let at = |word: &&str| word.replace("DIR", directory.to_str().unwrap());
         let mut words: Vec<String> = words.iter().map(at).collect();
@@ -275,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn words_of_the_project_complete_a_line() {
+    fn completes_words_of_the_project() {
         let directory = project();
         let root = directory.path().display().to_string();
         let job = |env: &str, model: &str| format!("{env}_{model}_fp32_bs4_run1");
@@ -315,7 +314,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_read_completes_nothing() {
+    fn unreadable_files_complete_nothing() {
         let directory = project();
         let nothing: [String; 0] = [];
         for words in [
@@ -333,7 +332,7 @@ mod tests {
     }
 
     #[test]
-    fn every_shell_has_a_script_that_asks() {
+    fn every_shell_has_a_script() {
         for shell in Shell::value_variants() {
             let script = String::from_utf8(script(*shell).unwrap()).unwrap();
             assert!(script.contains(VARIABLE) && script.contains("orchestrate"), "{shell}: {script}");
@@ -341,7 +340,7 @@ mod tests {
     }
 
     #[test]
-    fn the_store_is_that_of_the_line() {
+    fn finds_the_store_of_the_line() {
         for words in [&["--store", "a/b"][..], &["--store=a/b"], &["--store", "=", "a/b"]] {
             let line = ["x", "--", "orchestrate"].iter().chain(words).map(|word| (*word).to_owned());
             assert_eq!(Line::of(line).value_of("--store"), Some("a/b"), "{words:?}");

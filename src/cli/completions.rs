@@ -1,4 +1,4 @@
-//! `orchestrate completions`: the script with which a shell completes verbs, flags and the words of a project.
+//! `orchestrate completions`: prints the script by which a shell completes verbs, flags and the words of a project.
 
 use super::complete::script;
 use super::output::print_bytes;

@@ -121,7 +121,7 @@ fn finish(
     Ok(Exit::Done)
 }
 
-/// Shows a step on the bar. A hidden bar costs almost nothing.
+/// Shows a step on the bar.
 fn show(bar: &ProgressBar, step: Step) {
     let style = |template: &str| {
         ProgressStyle::with_template(template).expect("the templates below only use existing fields")
@@ -190,7 +190,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_size_is_two_sensible_numbers() {
+    fn parses_image_sizes() {
         assert_eq!(parse_size("500x375"), Ok((500, 375)));
         for wrong in ["500", "x", "0x100", "500x99999", "-5x20", "500X375"] {
             assert!(parse_size(wrong).is_err(), "{wrong}");
@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn every_size_is_its_archive() {
+    fn every_size_has_its_archive() {
         for size in Size::value_variants() {
             let name = size.to_possible_value().unwrap().get_name().to_owned();
             assert_eq!(size.archive().size, name);

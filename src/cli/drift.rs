@@ -1,4 +1,4 @@
-//! What to say if the file of a matrix no longer declares what its saved plan holds, and about envs with a new name.
+//! Messages about differences between a matrix file and its saved plan, and about renamed envs.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -14,7 +14,7 @@ use crate::matrix::Matrix;
 use crate::plan::{Drift, Plan, Renamed, drift, expand, quote};
 use crate::text::jobs_text;
 
-/// A matrix file that differs from a saved plan.
+/// The difference between a matrix file and a saved plan.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(super) struct FileDrift {
     /// The matrix file.
@@ -31,18 +31,18 @@ pub(super) struct FileDrift {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub(super) enum How {
-    /// It has mistakes, so what it declares is unknown.
+    /// It has mistakes, so its declarations are unknown.
     Mistakes,
     /// Its matrix has another name, so it belongs to another plan.
     OtherName {
-        /// That name.
+        /// The new name.
         name: Name,
     },
     /// It declares other jobs.
     Jobs {
-        /// How many jobs only the file has.
+        /// The number of jobs that only the file has.
         added: usize,
-        /// How many jobs only the plan has.
+        /// The number of jobs that only the plan has.
         removed: usize,
     },
     /// It declares the same jobs with other settings.
@@ -61,8 +61,8 @@ impl From<Drift> for How {
     }
 }
 
-/// How `file` differs from `saved` now; `None` if it does not. A file that cannot be read is no difference: a plan does
-/// not need its file, and the path only holds where it was saved.
+/// The difference between `file` and `saved`; `None` if there is none. A file that cannot be read is ignored: a plan
+/// does not need its file, and the path is only valid where it was saved.
 pub(super) fn file_drift(saved: &Plan, file: &Path) -> Option<FileDrift> {
     let text = MatrixText::load(file).ok().filter(|text| text.sha256 != saved.matrix.sha256)?;
     let how = match text.check() {
@@ -78,19 +78,20 @@ pub(super) fn file_drift(saved: &Plan, file: &Path) -> Option<FileDrift> {
     Some(FileDrift { file, saved_from, plan: saved.matrix.name.clone(), how })
 }
 
-/// Warns the user of a verb that goes by the `saved` plan, whatever its file says now; `so` says what the verb does.
-pub(super) fn warn_of_drift(saved: &Plan, so: &str, global: &Global) {
+/// Warns that the file of the `saved` plan differs from it, for a verb that uses the plan. `consequence` describes
+/// what the verb does.
+pub(super) fn warn_of_drift(saved: &Plan, consequence: &str, global: &Global) {
     if let Some(drift) = file_drift(saved, Path::new(&saved.matrix.path)) {
-        warn(&format!("{}; {so}", drift.sentence()));
+        warn(&format!("{}; {consequence}", drift.sentence()));
         hint(global.quiet, &drift.hint(global));
     }
 }
 
-/// `matrix` with the profilers of the `saved` plan, since `--profile` can have added them.
+/// `matrix` with the profilers of the `saved` plan, because `--profile` may have added them.
 fn with_profilers(matrix: Matrix, saved: &Plan) -> Matrix {
     let mut kinds: BTreeSet<Kind> = saved.keys().map(|key| key.kind).collect();
     kinds.remove(&Kind::Timing);
-    // The flag declares the profiles of operators in every env, and leaves none to be decided by results.
+    // The flag declares the profiles of operators in every env, so none of them depends on results.
     if saved.envs.values().any(|env| env.ops_if_reported) {
         kinds.remove(&Kind::Ops);
     }
@@ -98,7 +99,7 @@ fn with_profilers(matrix: Matrix, saved: &Plan) -> Matrix {
 }
 
 impl FileDrift {
-    /// The difference, as a sentence without its full stop.
+    /// The difference, as a sentence without a full stop.
     pub(super) fn sentence(&self) -> String {
         let FileDrift { file, saved_from, plan, how } = self;
         let before = if file == saved_from {
@@ -136,7 +137,7 @@ impl FileDrift {
     }
 }
 
-/// A line for each of `found`.
+/// One line per renamed env.
 pub(super) fn renamed_lines(found: &[Renamed]) -> Vec<String> {
     let line = |Renamed { from, to, jobs }: &Renamed| {
         let differ = if *jobs == 1 { "finished job differs" } else { "finished jobs differ" };
@@ -145,7 +146,7 @@ pub(super) fn renamed_lines(found: &[Renamed]) -> Vec<String> {
     found.iter().map(line).collect()
 }
 
-/// What to do about `found` in the matrix `file`, each in a sentence.
+/// One sentence per renamed env in the matrix `file`, with the remedy.
 pub(super) fn renamed_hints(found: &[Renamed], file: &str) -> Vec<String> {
     let hint = |Renamed { from, to, jobs }: &Renamed| {
         let results = if *jobs == 1 { "this result" } else { "these results" };

@@ -1,5 +1,5 @@
-//! What `run` and `resume` print when they are over: the jobs by state, how long it took, and why jobs failed; or why
-//! nothing was to run.
+//! The last lines of `run` and `resume`: the jobs by state, the time, and the reasons of failures; or why there was
+//! nothing to run.
 
 use std::collections::BTreeMap;
 
@@ -8,14 +8,13 @@ use crate::job::{JobId, State};
 use crate::plan::{Decided, Decision, Inventory, NotDone, Standing};
 use crate::text::duration_text;
 
-/// How the run of the plan `name` ended after `seconds`: a line, and another one if jobs failed.
+/// The result of a run of the plan `name` that took `seconds`: one line, and another one if jobs failed.
 pub(super) fn ended_text(name: &str, summary: &Summary, seconds: f64, failures: &str) -> String {
     let first = format!("{name}: {summary} in {}", duration_text(seconds));
     if failures.is_empty() { first } else { format!("{first}\nfailed: {failures}") }
 }
 
-/// How the last attempts of those of `jobs` ended that failed, the most frequent ending first: `15 ran out of memory, 3
-/// exited with code 1`.
+/// The outcomes of the failed ones of `jobs`, the most frequent first: `15 ran out of memory, 3 exited with code 1`.
 pub(super) fn failures_text(inventory: &Inventory, jobs: impl Iterator<Item = JobId>) -> String {
     let mut found: BTreeMap<String, usize> = BTreeMap::new();
     for id in jobs {
@@ -32,10 +31,10 @@ pub(super) fn failures_text(inventory: &Inventory, jobs: impl Iterator<Item = Jo
     found.iter().map(|(ending, number)| format!("{number} {ending}")).collect::<Vec<_>>().join(", ")
 }
 
-/// Why no job of the plan `name` is to run.
-pub(super) fn nothing_to_do(name: &str, decided: &[Decided]) -> String {
+/// Why the plan `name` has no jobs to run.
+pub(super) fn nothing_to_do_text(name: &str, decided: &[Decided]) -> String {
     let summary = Summary::of(decided);
-    // Of several obstacles, a pruned job is the least surprising one.
+    // A pruned job is the least surprising obstacle, so others are named first.
     let first = |is_pruned: bool| {
         let of_kind = |decided: &&Decided| matches!(decided.decision, Decision::Pruned { .. }) == is_pruned;
         decided.iter().filter(of_kind).find_map(|decided| decided.decision.obstacle())
@@ -59,7 +58,7 @@ mod tests {
     use crate::record::testing::record_of;
 
     #[test]
-    fn the_end_of_a_run_counts_jobs_and_reasons() {
+    fn summary_counts_jobs_and_reasons() {
         let oom = |message: &str| Outcome::OutOfMemory {
             message: message.into(),
             needed_bytes: None,

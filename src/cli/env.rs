@@ -1,16 +1,16 @@
 //! `orchestrate env`: `env_info.md` and `system.json`, which describe the machine for a report.
 //!
-//! `system.json` holds, under `schema`:
+//! The fields of `system.json`:
 //!
 //! ```text
 //! schema, taken_at, orchestrate      1, the time (RFC 3339, UTC), this program's version
 //! host                               as `provenance.host` of a record
-//! cloud                              where it is, as its metadata service says; null if nobody tells
+//! cloud                              its place, from its metadata service; null if unknown
 //! memory_available_bytes, gpu_processes, gpus_without_driver, clock_synchronised
 //! time, perf, ncu                    the programs: path, version, problem; null for a missing one
 //! counters, worker, store, locks, git
-//! clouds                             by env, as the saved plans declare it: provider, region, zone, instance
-//! commands                           those that run the saved plans again
+//! clouds                             by env, as declared in the saved plans: provider, region, zone, instance
+//! commands                           commands that run the saved plans again
 //! ```
 
 use std::collections::BTreeMap;
@@ -72,7 +72,7 @@ impl Environment {
 
 /// Writes both files and prints their paths.
 pub(super) fn run(args: EnvArgs, global: &Global) -> Result<Exit, Failure> {
-    // Current activity says nothing about the machine.
+    // Current activity is not a property of the machine.
     let survey = Survey::probe(&global.store, &lock_dir_path(), Duration::ZERO);
     let environment = Environment::of(survey, &saved_plans(&global.store), &global.store);
     if args.json {
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn the_page_names_machine_cloud_and_commands() {
+    fn page_has_machine_cloud_and_commands() {
         let page = markdown(&environment("runs"));
         for part in [
             "# bench-1\n",
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn another_store_is_part_of_the_commands() {
+    fn commands_name_a_non_default_store() {
         assert_eq!(
             environment("elsewhere").commands,
             ["orchestrate run 'my matrices/l4.yaml' --store elsewhere"]
@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn the_json_has_its_version_first_and_the_host_as_a_record_has_it() {
+    fn json_has_a_version_and_the_host_of_a_record() {
         let json = serde_json::to_value(environment("runs")).unwrap();
         assert_eq!(json["schema"], SYSTEM_SCHEMA);
         assert_eq!(json["host"]["hostname"], "bench-1");

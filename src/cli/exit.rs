@@ -9,8 +9,8 @@ use crate::store::INTERRUPTED;
 pub enum Exit {
     /// Everything requested is done.
     Done = 0,
-    /// An unexpected error. `doctor` also ends with it on a host where no run can work, and `verify` if something is
-    /// not as it was written.
+    /// An unexpected error. `doctor` also ends with it on a host where no run can work, and `verify` if a file was
+    /// altered.
     Unexpected = 1,
     /// The command line is invalid.
     Usage = 2,
@@ -37,8 +37,8 @@ pub enum Exit {
     FalseLedger = 17,
 }
 
-/// Leaves `value` to the system, which takes all memory back at once when the program ends. To free the records of a
-/// hundred thousand jobs one by one can take a tenth of the time of a verb. For what is held until the end anyway.
+/// Leaks `value`, which is needed until the program ends anyway. Freeing the records of a hundred thousand jobs one by
+/// one can take a tenth of the time of a verb.
 pub(super) fn leave<T>(value: T) {
     std::mem::forget(value);
 }
@@ -77,7 +77,7 @@ meanings! {
 }
 
 impl Exit {
-    /// The number that the process ends with.
+    /// The exit code of the process.
     pub fn code(self) -> u8 {
         self as u8
     }
@@ -123,7 +123,7 @@ mod tests {
     ];
 
     #[test]
-    fn the_exit_codes_are_those_that_were_promised() {
+    fn exit_codes_are_stable() {
         let codes: Vec<u8> = Exit::ALL.iter().map(|exit| exit.code()).collect();
         assert_eq!(codes, PROMISED.iter().map(|(code, _)| *code).collect::<Vec<_>>());
         for (exit, (code, meaning)) in Exit::ALL.iter().zip(PROMISED) {
@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn the_help_and_the_manual_have_every_exit_code() {
+    fn help_and_manual_list_all_exit_codes() {
         let (help, manual) = (help(), Exit::markdown());
         for exit in Exit::ALL {
             let (code, meaning) = (exit.code(), exit.meaning());

@@ -1,4 +1,4 @@
-//! How a verb fails: what happened, to which thing, why, and the next command to type.
+//! The error of a verb: what happened, to which thing, why, and the next command to type.
 
 use std::error::Error;
 use std::fmt;
@@ -63,12 +63,12 @@ impl Failure {
     }
 }
 
-/// Whether this process, or the whole system, has as many open files as it can have.
+/// Whether the limit of open files of this process or of the system is reached.
 pub(super) fn has_too_many_files(error: &io::Error) -> bool {
     error.raw_os_error().is_some_and(|number| [Errno::EMFILE as i32, Errno::ENFILE as i32].contains(&number))
 }
 
-/// The remedy if the disk, the file system or a limit refuses something; `None` for other errors.
+/// The remedy for an error of the disk, the file system or a limit; `None` for other errors.
 pub(super) fn disk_remedy(error: &io::Error) -> Option<&'static str> {
     match error.kind() {
         _ if has_too_many_files(error) => {
@@ -84,8 +84,8 @@ pub(super) fn disk_remedy(error: &io::Error) -> Option<&'static str> {
     }
 }
 
-/// The remedy if `path`, where a lock file belongs, is something else. We never change it.
-pub(super) fn foreign_remedy(path: &Path) -> String {
+/// The remedy if `path` is not a lock file, although a lock file belongs there. It is never changed.
+pub(super) fn lock_path_remedy(path: &Path) -> String {
     format!("move it away; `ls -l {}` shows its owner", quote(&path.display().to_string()))
 }
 
@@ -103,7 +103,7 @@ impl fmt::Display for Failure {
 }
 
 impl<E: Error + Send + Sync + 'static> From<E> for Failure {
-    /// An error that no verb expected.
+    /// An unexpected error.
     fn from(error: E) -> Self {
         Failure::new(Exit::Unexpected, error)
     }
@@ -114,7 +114,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_disk_that_refuses_is_named_as_what_is_wrong() {
+    fn disk_errors_have_their_own_remedies() {
         let hint = |number: Errno| {
             let source = io::Error::from_raw_os_error(number as i32);
             let failure = Failure::store(WriteError { path: "runs/.plans/t.json".into(), source }.into());

@@ -1,4 +1,4 @@
-//! Finds what the user names: a saved plan, the inventory of a store. [`super::pick`] finds jobs.
+//! Finds plans and stores that the user names, and loads inventories. [`super::pick`] finds jobs.
 
 use std::panic::resume_unwind;
 use std::path::Path;
@@ -34,7 +34,7 @@ pub(super) fn find_saved_plan(store: &Store, name: &str) -> Result<Plan, Failure
     store.load_plan(name).map_err(|error| no_plan(error, store))
 }
 
-/// Whether the `wanted` plan is named by a path rather than by its name.
+/// Whether the `wanted` plan is a path rather than a name.
 pub(super) fn is_file(wanted: Option<&str>) -> bool {
     let Some(path) = wanted.map(Path::new) else { return false };
     path.is_file() || path.extension().is_some_and(|extension| extension == "yaml" || extension == "yml")
@@ -45,11 +45,11 @@ pub(super) fn no_plans(store: &Store) -> Failure {
     nothing(store, "has no saved plan".to_owned()).hint(RUN_FIRST)
 }
 
-/// The next command if nothing ran yet.
+/// The hint if nothing ran yet.
 pub(super) const RUN_FIRST: &str =
     "run a matrix first: `orchestrate run MATRIX.yaml`; `--store DIR` names another store";
 
-/// Nothing in the store is what the user named, because `why`. This is exit 4 for every verb.
+/// The failure of every verb if the store lacks the named thing (exit 4). `why` continues `the store DIR …`.
 pub(super) fn nothing(store: &Store, why: String) -> Failure {
     no_store(store).unwrap_or_else(|| {
         Failure::new(Exit::NothingSelected, format!("the store {} {why}", store.root().display()))
@@ -93,7 +93,7 @@ pub(super) fn load_inventory(store: &Store) -> Result<Inventory, Failure> {
     store.load_inventory().map_err(Failure::store)
 }
 
-/// Reads the store on another processor while `work` is done on this one.
+/// Reads the store on another thread during `work`.
 pub(super) fn while_reading<T>(
     store: &Store,
     work: impl FnOnce() -> T,
@@ -103,7 +103,7 @@ pub(super) fn while_reading<T>(
             .name("inventory".to_owned())
             .spawn_scoped(scope, || store.load_inventory());
         let done = work();
-        // Where no thread can be had, it is read now.
+        // If no thread can be created, it is read now.
         let read = reading.map_or_else(
             |_| store.load_inventory(),
             |reading| reading.join().unwrap_or_else(|panic| resume_unwind(panic)),
@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn the_plan_of_a_name_or_the_last_one() {
+    fn finds_plans_by_name_and_the_last_one() {
         let root = tempfile::tempdir().unwrap();
         let store = store(root.path());
         assert_eq!(find_plan(&store, Some("quickstart")).unwrap().matrix.name, "quickstart");
@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn a_store_without_plans_says_how_to_get_one() {
+    fn a_store_without_plans_suggests_a_run() {
         let root = tempfile::tempdir().unwrap();
         let store = Store::at(&root.path().join("missing")).unwrap();
         let failure = find_plan(&store, None).unwrap_err();

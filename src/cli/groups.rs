@@ -1,8 +1,8 @@
-//! The verbs in `orchestrate --help`, by what they are for.
+//! The groups of verbs in `orchestrate --help`.
 
 use clap::Command;
 
-/// The groups in order, each with its verbs. The first has what everybody needs.
+/// The groups in order, each with its verbs. The first has the most common ones.
 const GROUPS: [(&str, &[&str]); 6] = [
     ("Every day", &["run", "status", "resume", "report", "compare"]),
     ("Run", &["plan", "check", "stop", "accept"]),
@@ -22,7 +22,7 @@ pub(super) fn grouped(root: Command) -> Command {
     root.help_template(template)
 }
 
-/// A heading, and a line for each verb.
+/// A heading, and one line per verb.
 fn group(root: &Command, heading: &str, verbs: &[&str]) -> String {
     let line = |verb: &&str| {
         let about = root.find_subcommand(verb).and_then(Command::get_about).map(ToString::to_string);

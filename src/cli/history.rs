@@ -1,4 +1,4 @@
-//! `orchestrate history`: how fast each config was in each version, with a verdict on every change.
+//! `orchestrate history`: the throughput of each config in each version, with a verdict on every change.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -23,7 +23,7 @@ use crate::text::significant;
 /// Changelog: 1, the first.
 const VIEW_SCHEMA: u32 = 1;
 
-/// How many letters of a hash are shown.
+/// The number of characters of a hash that are shown.
 const SHOWN: usize = 12;
 
 /// The arguments of `orchestrate history`.
@@ -32,7 +32,7 @@ pub(super) struct HistoryArgs {
     /// Name or file of a matrix that was run [default: the last one].
     #[arg(value_name = "NAME|FILE")]
     matrix: Option<String>,
-    /// What a version is: a commit of the matrix, the bytes of the worker, or those of the matrix file.
+    /// What identifies a version: a commit of the matrix, the bytes of the worker, or those of the matrix file.
     #[arg(long, value_name = "WHAT", value_enum, default_value_t)]
     by: By,
     /// Also write history.csv, and its datapackage.json, into this directory.
@@ -46,10 +46,10 @@ pub(super) struct HistoryArgs {
     include_marked: bool,
 }
 
-/// What a version is.
+/// The identity of a version.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
 enum By {
-    /// A commit of the git checkout that holds the matrix.
+    /// A commit of the git checkout of the matrix.
     #[default]
     Commit,
     /// The bytes of the worker.
@@ -67,7 +67,7 @@ impl By {
         }
     }
 
-    /// The version of a record; `None` if it does not tell. A checkout with changes is none of its commit.
+    /// The version of a record; `None` if it is not recorded. A checkout with changes is not the version of its commit.
     fn of(self, record: &Record) -> Option<String> {
         let provenance = &record.provenance;
         let short = |hash: &str| hash.chars().take(SHOWN).collect::<String>();
@@ -94,7 +94,7 @@ pub(super) fn run(args: HistoryArgs, global: &Global) -> Result<Exit, Failure> {
     let versions = versions(&study, args.by, &store, global)?;
     let found = history(&versions);
     if found.points.is_empty() {
-        return Err(nothing(args.by));
+        return Err(no_versions(args.by));
     }
     if args.json {
         print_json(&View::of(&found, args.by))?;
@@ -110,23 +110,21 @@ pub(super) fn run(args: HistoryArgs, global: &Global) -> Result<Exit, Failure> {
     Ok(Exit::Done)
 }
 
-fn nothing(by: By) -> Failure {
+fn no_versions(by: By) -> Failure {
     let (what, hint) = match by {
-        By::Commit => ("names a commit", "`--by worker` tells versions by the bytes of the worker"),
-        By::Worker => {
-            ("tells the worker's bytes", "`--by commit` tells versions by the commit of the matrix")
-        }
+        By::Commit => ("a commit", "`--by worker` identifies versions by the bytes of the worker"),
+        By::Worker => ("the worker's bytes", "`--by commit` identifies versions by the commit of the matrix"),
         By::Matrix => {
-            ("tells the bytes of its matrix", "`--by worker` tells versions by the bytes of the worker")
+            ("the bytes of its matrix", "`--by worker` identifies versions by the bytes of the worker")
         }
     };
-    Failure::new(Exit::NothingToAggregate, format!("no run that counts {what}")).hint(hint)
+    Failure::new(Exit::NothingToAggregate, format!("no run that counts records {what}")).hint(hint)
 }
 
-/// The results of `study` by version, with those that re-runs replaced: the last one of each job and version.
+/// The results of `study` by version, including those that re-runs replaced: the last result of each job and version.
 ///
 /// # Errors
-/// The attempts of a job cannot be listed. A record that cannot be read is none.
+/// The attempts of a job cannot be listed. Unreadable records are ignored.
 fn versions(study: &Study, by: By, store: &Store, global: &Global) -> Result<Vec<Version>, Failure> {
     let mut found: Vec<(String, Vec<Cell>)> = Vec::new();
     for cell in study.cells.iter().filter(|cell| cell.is_timing()) {
@@ -155,7 +153,7 @@ fn versions(study: &Study, by: By, store: &Store, global: &Global) -> Result<Vec
     Ok(found.into_iter().map(version).collect())
 }
 
-/// The successes before the attempt `current`, the last one first.
+/// The successful attempts of a job before the attempt `current`, the last one first.
 fn earlier(cell: &Cell, current: u32, store: &Store) -> Result<Vec<Cell>, Failure> {
     let attempts = store.job_dir(&cell.job).attempts()?.into_iter().rev();
     let attempts = attempts.filter(|attempt| attempt.number() < current);
@@ -179,10 +177,10 @@ fn cells(point: &Point) -> Vec<String> {
     let mut cells = vec![point.config.clone(), point.host.clone(), point.version.clone()];
     cells.push(point.since.format("%Y-%m-%d %H:%M").to_string());
     cells.extend([point.runs.n.to_string(), significant(point.runs.per_s, 4)]);
-    match &point.told {
-        Ok(told) => {
-            let [ratio, low, high] = told.texts();
-            cells.extend([ratio, format!("{low} – {high}"), told.verdict.as_str().to_owned()]);
+    match &point.result {
+        Ok(comparison) => {
+            let [ratio, low, high] = comparison.texts();
+            cells.extend([ratio, format!("{low} – {high}"), comparison.verdict.as_str().to_owned()]);
         }
         Err(_) if point.before.is_none() => cells.extend(["-", "-", "first"].map(str::to_owned)),
         Err(why) => cells.extend(["-", "-", why].map(str::to_owned)),
@@ -195,7 +193,7 @@ fn cells(point: &Point) -> Vec<String> {
 struct View<'v> {
     schema: u32,
     by: &'static str,
-    /// What the samples are.
+    /// The unit of the samples.
     unit: String,
     points: Vec<PointView<'v>>,
 }
@@ -231,7 +229,7 @@ impl<'v> View<'v> {
 
 impl<'v> PointView<'v> {
     fn of(point: &'v Point) -> Self {
-        let told = point.told.as_ref().ok();
+        let comparison = point.result.as_ref().ok();
         PointView {
             config: &point.config,
             host: &point.host,
@@ -240,11 +238,11 @@ impl<'v> PointView<'v> {
             n: point.runs.n,
             samples_per_s: point.runs.per_s,
             before: point.before.as_deref(),
-            ratio: told.map(|told| told.ratio),
-            low: told.map(|told| told.interval.low),
-            high: told.map(|told| told.interval.high),
-            verdict: told.map(|told| told.verdict.as_str()),
-            reason: point.told.as_ref().err().map(String::as_str),
+            ratio: comparison.map(|comparison| comparison.ratio),
+            low: comparison.map(|comparison| comparison.interval.low),
+            high: comparison.map(|comparison| comparison.interval.high),
+            verdict: comparison.map(|comparison| comparison.verdict.as_str()),
+            reason: point.result.as_ref().err().map(String::as_str),
         }
     }
 }

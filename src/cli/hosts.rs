@@ -1,5 +1,5 @@
 //! `orchestrate hosts`: the hosts of a matrix that `ssh` reaches.
-#![expect(clippy::disallowed_methods, reason = "a submission has a time, also one that is thrown away")]
+#![expect(clippy::disallowed_methods, reason = "a submission has a time, even if it is discarded")]
 
 use std::path::PathBuf;
 
@@ -24,10 +24,10 @@ pub(super) struct HostsArgs {
     what: What,
 }
 
-/// What to do with hosts.
+/// The subcommands.
 #[derive(Debug, Subcommand)]
 enum What {
-    /// Show for each host of a matrix what is missing there. Copies what jobs need, and runs none.
+    /// Show what is missing on each host of a matrix. Copies the files that jobs need, and runs none.
     Check(CheckArgs),
 }
 
@@ -41,7 +41,7 @@ struct CheckArgs {
     json: bool,
 }
 
-/// What was found out about the host of an env.
+/// The result of the check of an env's host.
 #[derive(Debug, Serialize)]
 struct HostReport {
     env: String,
@@ -50,10 +50,10 @@ struct HostReport {
     jobs: usize,
     /// Whether its jobs can run.
     can_run: bool,
-    /// Why it could not be looked at, as a sentence; `None` if it could.
+    /// Why it could not be checked, as a sentence; `None` if it could.
     #[serde(skip_serializing_if = "Option::is_none")]
     trouble: Option<String>,
-    /// What `doctor` says there.
+    /// The output of `doctor` there.
     #[serde(skip_serializing_if = "Option::is_none")]
     doctor: Option<String>,
     /// The next thing to do.
@@ -75,7 +75,7 @@ pub(super) fn run(args: HostsArgs, global: &Global) -> Result<Exit, Failure> {
     let mut reports = Vec::new();
     for submission in &submissions {
         if !global.quiet && !args.json {
-            say(&format!("looking at {}", submission.queue().name()));
+            say(&format!("checking {}", submission.queue().name()));
         }
         let report = runtime.block_on(report(submission));
         if !args.json {
@@ -90,13 +90,13 @@ pub(super) fn run(args: HostsArgs, global: &Global) -> Result<Exit, Failure> {
     Ok(if reports.iter().all(|report| report.can_run) { Exit::Done } else { Exit::Unexpected })
 }
 
-/// A submission of all jobs of each env that runs on a host.
+/// One submission per env that runs on a host, with all of its jobs.
 fn of_hosts(plan: &Plan) -> Vec<Submission> {
     let of_host = |job: &crate::job::Job| matches!(plan.env(job.key()).executor, Executor::Ssh(_));
     let jobs = plan.certain_jobs().filter(|job| of_host(job)).cloned();
     let all: Vec<Decided> =
         jobs.map(|job| Decided { job, decision: Decision::Run(NotDone::NeverRan) }).collect();
-    // Nothing of it is kept.
+    // The submissions are not saved.
     let origin = Origin {
         now: Utc::now(),
         paths: SharedPaths { directory: String::new(), store: String::new(), program: String::new() },
@@ -108,7 +108,7 @@ fn of_hosts(plan: &Plan) -> Vec<Submission> {
 
 async fn report(submission: &Submission) -> HostReport {
     let QueueId::Ssh { host, directory } = submission.queue() else {
-        unreachable!("only those of hosts are made")
+        unreachable!("only submissions to hosts are made")
     };
     let (checked, next) = match SshHost::of(submission) {
         Some(there) => match there.check().await {
@@ -118,7 +118,7 @@ async fn report(submission: &Submission) -> HostReport {
                 (Err(error.to_string()), next)
             }
         },
-        None => (Err("`ssh` is not here".to_owned()), Some("install OpenSSH's client".to_owned())),
+        None => (Err("`ssh` is not installed here".to_owned()), Some("install OpenSSH's client".to_owned())),
     };
     let (trouble, found) = match checked {
         Ok(found) => (None, Some(found)),
@@ -136,11 +136,11 @@ async fn report(submission: &Submission) -> HostReport {
     }
 }
 
-/// What to do about a host that could not be looked at.
+/// The remedy for a host that could not be checked.
 fn remedy(error: &QueueError, host: &str) -> Option<String> {
     match error {
         QueueError::Silent { .. } => Some(format!(
-            "`ssh {host} true` must work without a password; `~/.ssh/config` says how, and `ssh-add` loads a key"
+            "`ssh {host} true` must work without a password: configure it in `~/.ssh/config`, or load a key with `ssh-add`"
         )),
         QueueError::Refused { said, .. } if said.contains("GLIBC_") => Some(
             "its C library is older than that of this build: use the one of `just dist`, or name one there with \

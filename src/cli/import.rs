@@ -1,4 +1,4 @@
-//! `orchestrate import`: ledgers of others into the store, as records that are no jobs of ours.
+//! `orchestrate import`: copies ledgers of other programs into the store, as records without jobs.
 #![expect(clippy::disallowed_methods, reason = "the time of an import is that of the command line")]
 
 use std::path::{Path, PathBuf};
@@ -27,13 +27,13 @@ pub(super) struct ImportArgs {
     /// The files: CSV tables, logs of `/usr/bin/time`, tables of `ncu --csv`.
     #[arg(value_name = "FILE", required = true, value_hint = ValueHint::FilePath)]
     files: Vec<PathBuf>,
-    /// What to call it in the store [default: the file's name without its ending].
+    /// Its name in the store [default: the file's name without its ending].
     #[arg(long, value_name = "NAME")]
     name: Option<Name>,
-    /// Read the column COLUMN as if it were called NAME; without a name, ignore it. Can be repeated.
+    /// Read the column COLUMN as NAME; without a name, ignore it. Can be repeated.
     #[arg(long = "map", value_name = "COLUMN=NAME")]
     mappings: Vec<String>,
-    /// Where another ledger of the name is in the store, take this one, and keep the other one apart.
+    /// If the store has another ledger of this name, replace it by this one, and move the other one away.
     #[arg(long)]
     replace: bool,
     /// Print JSON instead of text.
@@ -41,7 +41,7 @@ pub(super) struct ImportArgs {
     json: bool,
 }
 
-/// Imports each file, and prints what became of it.
+/// Imports each file, and prints the results.
 pub(super) fn run(args: &ImportArgs, global: &Global) -> Result<Exit, Failure> {
     if args.name.is_some() && args.files.len() > 1 {
         return Err(Failure::new(Exit::Usage, "`--name` names one file, and there are several")
@@ -67,7 +67,7 @@ pub(super) fn run(args: &ImportArgs, global: &Global) -> Result<Exit, Failure> {
     if is_conflict {
         hint(
             global.quiet,
-            "`--name NAME` keeps both; `--replace` takes this one, and keeps the other one apart",
+            "`--name NAME` keeps both; `--replace` imports this one, and moves the other one away",
         );
         return Ok(Exit::LeftOut);
     }
@@ -75,7 +75,7 @@ pub(super) fn run(args: &ImportArgs, global: &Global) -> Result<Exit, Failure> {
 }
 
 impl ImportArgs {
-    /// What `path` would be in the store.
+    /// Parses the file at `path` for the import.
     fn prepare(&self, path: &Path, mappings: &[Mapping]) -> Result<Import, Failure> {
         let file = path.display().to_string();
         let bytes = read_regular(path, FILE_LIMIT).map_err(|source| {
@@ -88,7 +88,7 @@ impl ImportArgs {
         };
         let Foreign { form, records, beside } =
             foreign(&file, &decode(&bytes), mappings).map_err(|error| {
-                Failure::new(Exit::Usage, error).hint("`--map COLUMN=NAME` tells what a column means")
+                Failure::new(Exit::Usage, error).hint("`--map COLUMN=NAME` declares the meaning of a column")
             })?;
         let mappings = self.mappings.clone();
         let import = Import::new(name, &file, &bytes, Utc::now());
@@ -96,7 +96,7 @@ impl ImportArgs {
     }
 }
 
-/// The name of `path` without its ending, as far as it can be one.
+/// The file name of `path` without its ending, restricted to valid letters.
 fn usual_name(path: &Path) -> Result<Name, Failure> {
     let stem = path.file_stem().unwrap_or_default().to_string_lossy();
     let fits = |letter: char| letter.is_ascii_alphanumeric() || "-_.".contains(letter);
@@ -113,14 +113,14 @@ fn not_saved(error: SaveImportError) -> Failure {
     }
 }
 
-/// What became of all files.
+/// The results for all files.
 #[derive(Debug, Serialize)]
 struct Views {
     schema: u32,
     files: Vec<View>,
 }
 
-/// What became of a file.
+/// The result for a file.
 #[derive(Debug, Serialize)]
 struct View {
     file: String,
@@ -129,9 +129,9 @@ struct View {
     /// `imported`, `already here`, `continued`, `conflict` or `replaced`.
     what: &'static str,
     records: usize,
-    /// What could not be mapped or read, in sentences.
+    /// Things that could not be mapped or read, as sentences.
     beside: Vec<String>,
-    /// Where what was here is now.
+    /// The new path of the replaced ledger.
     kept_in: Option<String>,
 }
 
@@ -157,7 +157,7 @@ impl View {
         let mut text: String = beside.iter().map(|beside| format!("{beside}\n")).collect();
         text += &format!("{what}: {file} as {name}: {} ({form})\n", count_text(*records, "record"));
         if let Some(kept_in) = kept_in {
-            text += &format!("what was here is now {kept_in}\n");
+            text += &format!("the replaced ledger is now {kept_in}\n");
         }
         text
     }

@@ -1,5 +1,5 @@
 //! Reads a matrix file for `run`, `plan`, `status` and `check`.
-#![expect(clippy::disallowed_methods, reason = "the command line reads the matrix file it is given")]
+#![expect(clippy::disallowed_methods, reason = "the command line reads the matrix file")]
 
 use std::fmt;
 use std::io;
@@ -79,8 +79,8 @@ impl LoadMatrixError {
 /// The most files that a hint lists.
 const LISTED: usize = 5;
 
-/// The file that was probably meant instead of the missing `path`, or the YAML files that there are: beside it, in the
-/// current directory and in `matrices/`.
+/// A hint for the missing `path`: a file with a similar name, or a list of YAML files. Searches its directory, the
+/// current directory and `matrices/`.
 fn missing_hint(path: &Path) -> String {
     let parent = path.parent().unwrap_or(Path::new(""));
     let mut files: Vec<PathBuf> = Vec::new();
@@ -104,7 +104,7 @@ fn missing_hint(path: &Path) -> String {
     let mut names: Vec<String> = files.iter().take(LISTED).map(|file| file.display().to_string()).collect();
     names.extend((files.len() > LISTED).then(|| "…".to_owned()));
     match names.is_empty() {
-        true => "there is no YAML file here; `orchestrate schema` describes what a matrix holds".to_owned(),
+        true => "there is no YAML file here; `orchestrate schema` describes the keys of a matrix".to_owned(),
         false => format!("the YAML files here are: {}", names.join(", ")),
     }
 }
@@ -123,7 +123,7 @@ fn yaml_files(directory: &Path) -> Vec<PathBuf> {
 /// The matrix in the file at `path`, and the facts about the file that a plan keeps.
 ///
 /// # Errors
-/// The file cannot be read, or has mistakes: all of them.
+/// The file cannot be read, or has mistakes; the error contains all of them.
 pub(super) fn load_matrix(path: &Path) -> Result<(Matrix, MatrixFacts), LoadMatrixError> {
     MatrixText::load(path)?.check()
 }
@@ -153,7 +153,7 @@ impl MatrixText {
     /// The matrix, and the facts about its file that a plan keeps.
     ///
     /// # Errors
-    /// All mistakes in it.
+    /// It has mistakes; the error contains all of them.
     pub(super) fn check(self) -> Result<(Matrix, MatrixFacts), LoadMatrixError> {
         let MatrixText { path, text, sha256 } = self;
         match check(&text) {
@@ -214,7 +214,7 @@ impl ProfilerWord {
 /// The plan of the matrix file at `path`, with the profilers that `profile` adds.
 ///
 /// # Errors
-/// Exit 3 if the file cannot be read, or with all its mistakes. Exit 2 if a profiler has nothing to profile.
+/// Exit 3 if the file cannot be read, or with all its mistakes. Exit 2 if a profiler applies to no config.
 pub(super) fn load_profiled_plan(path: &Path, profile: &ProfileArgs) -> Result<Plan, Failure> {
     let (mut matrix, facts) = load_matrix(path).map_err(LoadMatrixError::failure)?;
     for word in &profile.profilers {
@@ -229,7 +229,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_matrix_file_becomes_a_plan_that_remembers_it() {
+    fn a_plan_has_the_facts_of_its_matrix_file() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("a.yaml");
         std::fs::write(
@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn a_profilers_flag_is_told_as_it_is_read() {
+    fn profiler_flags_round_trip() {
         for word in <ProfilerWord as clap::ValueEnum>::value_variants() {
             let flags = ProfileArgs { profilers: vec![*word] }.flags();
             let read = clap::ValueEnum::to_possible_value(word).unwrap();
@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn a_missing_file_gets_the_nearest_name_or_those_that_there_are() {
+    fn a_missing_file_suggests_similar_names_or_lists_files() {
         let dir = tempfile::tempdir().unwrap();
         std::fs::create_dir(dir.path().join("sub")).unwrap();
         let file = |name: &str| dir.path().join("sub").join(name);
@@ -274,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mistake_of_a_value_does_not_lead_to_the_schema() {
+    fn only_unknown_keys_suggest_the_schema() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("a.yaml");
         let hint = |line: &str| {
@@ -289,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_read_is_said_with_its_path() {
+    fn read_errors_name_the_path() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("no.yaml");
         let failure = load_matrix_plan(&path).unwrap_err();

@@ -1,5 +1,5 @@
 //! `orchestrate logs`: the output of a job's worker.
-#![expect(clippy::disallowed_methods, reason = "what another host has is shown by a process")]
+#![expect(clippy::disallowed_methods, reason = "logs of another host are shown by a process")]
 
 use std::fs::File;
 use std::io::{self, IsTerminal, Read};
@@ -37,7 +37,7 @@ pub(super) fn run(args: LogsArgs, global: &Global) -> Result<Exit, Failure> {
     if found.dir.attempts().is_ok_and(|attempts| attempts.is_empty())
         && let Some(words) = logs_elsewhere(&store, &found.dir)?
     {
-        return show_elsewhere(&words);
+        return show_remote(&words);
     }
     let attempt = choose_attempt(&found, args.attempt)?;
     let wanted = [(attempt.stdout(), !args.stderr), (attempt.stderr(), !args.stdout)];
@@ -58,12 +58,12 @@ pub(super) fn run(args: LogsArgs, global: &Global) -> Result<Exit, Failure> {
     Ok(Exit::Done)
 }
 
-/// Shows what another host has, by the command with these words.
-fn show_elsewhere(words: &[String]) -> Result<Exit, Failure> {
+/// Runs the command `words`, which shows the output on another host.
+fn show_remote(words: &[String]) -> Result<Exit, Failure> {
     let status = Command::new(&words[0]).args(&words[1..]).stdin(Stdio::null()).status()?;
     match status.success() {
         true => Ok(Exit::Done),
-        false => Err(Failure::new(Exit::NothingSelected, "its host has not shown what it printed")),
+        false => Err(Failure::new(Exit::NothingSelected, "its host did not show its output")),
     }
 }
 
@@ -107,7 +107,8 @@ fn open_log(path: &Path) -> Result<Option<File>, ReadError> {
 
 /// Prints `log`, which can be of any length, piece by piece, and returns its last byte.
 ///
-/// A file or a pipe gets every byte. A terminal must not obey a worker, so it gets lines without escape sequences.
+/// A file or a pipe gets every byte. A terminal gets lines without escape sequences, because it must not execute those
+/// of a worker.
 fn print_log(mut log: impl Read, path: &Path) -> Result<Option<u8>, Failure> {
     let is_terminal = io::stdout().is_terminal();
     let mut piece = vec![0; PIECE];
@@ -131,7 +132,7 @@ fn print_log(mut log: impl Read, path: &Path) -> Result<Option<u8>, Failure> {
     }
 }
 
-/// How much of a log is in memory at once.
+/// The most bytes of a log in memory at a time.
 const PIECE: usize = 1 << 16;
 
 #[cfg(test)]
@@ -144,7 +145,7 @@ mod tests {
     use crate::job::Job;
 
     #[test]
-    fn the_last_attempt_unless_another_is_asked_for() {
+    fn chooses_the_last_attempt_by_default() {
         let root = tempfile::tempdir().unwrap();
         let store = Store::create(&root.path().join("runs")).unwrap();
         let job = Job::new(fixture::key("cpu", "resnet18", 16, 1));

@@ -1,4 +1,4 @@
-//! The marks of single attempts, for the verbs that report on jobs.
+//! Marks of attempts and of their rows, for the verbs that report on jobs.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -21,8 +21,8 @@ use crate::record::Record;
 use crate::store::Store;
 use crate::text::jobs_text;
 
-/// The cells of `jobs` of `plan` for `analysis`. They lack peaks and costs, which are not needed here, and the seconds
-/// of iterations. Those never decide what counts, and `status --watch` would read them every two seconds.
+/// The cells of `jobs` of `plan` for `analysis`. They lack peaks and costs, which are not needed here, and the times
+/// of iterations, which never affect what counts and would be read every two seconds by `status --watch`.
 pub(super) fn study<'a>(plan: &Plan, inventory: &Inventory, jobs: impl Iterator<Item = &'a Job>) -> Study {
     let standings = inventory.standings();
     Study {
@@ -56,9 +56,9 @@ pub(super) fn sentence(marks: &[Mark]) -> String {
     marks.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
 }
 
-/// Tells how many of the jobs `ids` are done but do not count, and the next commands; `None` if all count. `again` is
-/// the command that resumes their plan.
-pub(super) fn tell_left_out(
+/// A message with the number of done jobs among `ids` that are left out of the statistics, and the next commands;
+/// `None` if all count. `again` is the command that resumes their plan.
+pub(super) fn left_out_message(
     left_out: &BTreeMap<JobId, Vec<Mark>>,
     ids: &BTreeSet<JobId>,
     again: &str,
@@ -97,9 +97,9 @@ pub(super) fn plan_of(store: &Store, job: &Job) -> Option<Plan> {
 pub(super) struct Doubts {
     /// The marks of its run.
     pub(super) run: Vec<Mark>,
-    /// The marks of its row, of which no single run is to blame.
+    /// The marks of its row as a whole.
     pub(super) row: Vec<Mark>,
-    /// What limits its row; `None` if it is in no row.
+    /// The bound of its row; `None` if it is in no row.
     pub(super) class: Option<Class>,
     /// The throughput of its row with its scatter, if several runs count: `26.12 images/s over 3 runs, 95 %
     /// interval 26.00 to 26.90`.
@@ -142,7 +142,7 @@ pub(super) fn doubts_of(
     let is_own = |run: &&Run<'_>| run.cell.job.id() == job.id();
     let run = analysis.runs.iter().find(is_own).map(|run| run.marks.clone());
     let of_run = |row: &Row<'_>| row.runs.iter().any(|run| is_own(&run));
-    // A profiled job belongs to the rows of its config.
+    // A profiling job belongs to the rows of its config.
     let of_config = |row: &Row<'_>| row.config == job.key().timing_config();
     let rows = &analysis.rows;
     let row = rows.iter().position(of_run).or_else(|| rows.iter().position(of_config));
@@ -176,7 +176,7 @@ mod tests {
     use crate::record::MatrixFacts;
 
     #[test]
-    fn runs_that_do_not_count_are_said_with_what_to_do() {
+    fn message_counts_left_out_runs_and_names_the_remedy() {
         let global = Global { store: "runs".into(), quiet: false };
         let id = |repeat| fixture::key("cpu", "resnet18", 16, repeat).id();
         let contended = || Mark::Contended { by: "others were at work".into() };
@@ -185,21 +185,21 @@ mod tests {
             (id(2), vec![contended()]),
             (id(3), vec![contended(), Mark::Unsettled { by: "it was hot".into() }]),
         ]);
-        let tell = |repeats: &[u32]| {
-            tell_left_out(
+        let message = |repeats: &[u32]| {
+            left_out_message(
                 &all,
                 &repeats.iter().map(|repeat| id(*repeat)).collect(),
                 "orchestrate resume t",
                 &global,
             )
         };
-        assert_eq!(tell(&[4]), None, "only selected jobs count");
+        assert_eq!(message(&[4]), None, "only selected jobs count");
         assert_eq!(
-            tell(&[1]).unwrap(),
+            message(&[1]).unwrap(),
             "1 job is done but left out of the statistics (contended); `orchestrate explain JOB` explains the \
              marks, `orchestrate resume t --rerun-marked` repeats the jobs"
         );
-        let several = tell(&[1, 2, 3]).unwrap();
+        let several = message(&[1, 2, 3]).unwrap();
         assert!(
             several.contains("3 jobs are") && several.contains("(2 contended, 1 contended and unsettled)")
         );
@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_has_marks_of_its_own_and_of_its_row() {
+    fn marks_of_a_run_and_of_its_row_are_separate() {
         let directory = tempfile::tempdir().unwrap();
         let store = Store::at(directory.path()).unwrap();
         let global = Global { store: "runs".into(), quiet: true };

@@ -1,13 +1,13 @@
-//! What to say about directories and plans that older versions left behind because they misread a number.
+//! Messages about directories and plans of older versions that misread a number.
 
 use super::Global;
 use super::global::store_flag;
 use crate::plan::{Misread, Misreadings, Plan, quote};
 
-/// How many are listed individually.
+/// The most that are listed individually.
 const SHOWN: usize = 5;
 
-/// A line for each of `found`, or for the first few and the number of the others.
+/// One line per misreading, or the first few and the number of the others.
 pub(super) fn misread_lines(found: &Misreadings) -> Vec<String> {
     let left_over = found.left_over.iter().map(|misread| format!("left over: {}", left_over_text(misread)));
     let planned = found.planned.iter().map(|Misread { directory, declared, number }| {
@@ -27,13 +27,13 @@ pub(super) fn left_over_text(Misread { directory, declared, number }: &Misread) 
     format!("{directory}: an older orchestrate read {number} and so ran {declared} a second time")
 }
 
-/// What to do about `found`, each in a sentence.
+/// Remedies for `found`, as sentences.
 pub(super) fn misread_hints(found: &Misreadings, plan: &Plan, global: &Global) -> Vec<String> {
     let mut hints = Vec::new();
     if let Some(misread) = found.left_over.first() {
         let others = if found.left_over.len() > 1 { "; delete the others in the same way" } else { "" };
         hints.push(format!(
-            "plan `{}` does not count what is left over; `{}` deletes it{others}",
+            "plan `{}` does not count the directory that is left over; `{}` deletes it{others}",
             plan.matrix.name,
             remove_command(misread, global)
         ));

@@ -1,5 +1,5 @@
-//! The command line: one file per verb, and what verbs share.
-//! Only `main` calls it, and it is the only room that sees every other.
+//! The command line: one file per verb, and code shared by verbs.
+//! Only `main` calls it, and it is the only room that uses every other.
 //! It never decides what runs or what counts, and keeps no state: it parses, calls, prints and chooses the exit code.
 //!
 //! A verb is a `clap::Args` struct and a function `run(args, &Global) -> Result<Exit, Failure>`. Results go to standard
@@ -83,7 +83,7 @@ use std::process::ExitCode;
 
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
-use crate::stop::hear_signals;
+use crate::stop::restore_signals;
 
 pub use exit::Exit;
 pub use failure::Failure;
@@ -106,33 +106,33 @@ enum Verb {
     Run(run::RunArgs),
     /// Continue a plan that `run` saved.
     Resume(resume::ResumeArgs),
-    /// End what runs in the store.
+    /// Stop running jobs of the store.
     ///
-    /// It ends everything, the run of a matrix, or one job.
+    /// It stops everything, the run of a matrix, or one job.
     Stop(stop::StopArgs),
     /// Show the progress of a plan: done, failed, running, waiting.
     Status(status::StatusArgs),
-    /// Show what `run` would do with each job, and why.
+    /// Show the decision of `run` about each job, and its reason.
     Plan(plan::PlanArgs),
     /// Check a matrix and report all its mistakes.
     Check(check::CheckArgs),
-    /// Run a worker once, small, and name what it does wrong.
+    /// Run a worker once on a small job, and list its mistakes.
     ///
-    /// It also names what the worker leaves out.
+    /// It also lists optional data that the worker does not provide.
     CheckWorker(check_worker::CheckWorkerArgs),
-    /// Print the JSON Schema of a matrix, or of what a worker writes.
+    /// Print the JSON Schema of a matrix, or of a worker's measurement.
     Schema(schema::SchemaArgs),
-    /// Show what matters about one job, or everything.
+    /// Show a summary or all details of one job.
     Show(show::ShowArgs),
-    /// Explain the state of a job, and what changed since it ran.
+    /// Explain the state of a job, and the changes since it ran.
     Explain(explain::ExplainArgs),
     /// Keep the results of stale jobs.
     Accept(accept::AcceptArgs),
     /// Print the output of a job's worker.
     Logs(logs::LogsArgs),
-    /// Check that every record and its files are as they were written.
+    /// Check that records and their files are unaltered.
     Verify(verify::VerifyArgs),
-    /// Bring the results of other stores into this one.
+    /// Merge the results of other stores into this one.
     Merge(merge::MergeArgs),
     /// Write the tables of a plan as CSV files.
     ///
@@ -148,15 +148,15 @@ enum Verb {
     ///
     /// The numbers of a ledger are compared with each other.
     Audit(audit::AuditArgs),
-    /// Bring ledgers of other scripts into the store.
+    /// Import ledgers of other scripts into the store.
     ///
-    /// They become records that are no jobs of ours.
+    /// They become records without jobs.
     Import(import::ImportArgs),
     /// Compare two sides config by config.
     ///
     /// Envs, values of an axis, matrices, stores, or workers.
     Compare(compare::CompareArgs),
-    /// Show how fast each config was in each version.
+    /// Show the throughput of each config in each version.
     ///
     /// Versions are commits of the matrix, or workers.
     History(history::HistoryArgs),
@@ -164,7 +164,7 @@ enum Verb {
     Peaks(peaks::PeaksArgs),
     /// Measure how much equal runs of this machine differ.
     ///
-    /// It also says which differences repeats can show.
+    /// It also shows which differences repeats can resolve.
     Calibrate(calibrate::CalibrateArgs),
     /// Count parameters, FLOPs and bytes of networks.
     ///
@@ -172,16 +172,16 @@ enum Verb {
     Complexity(complexity::ComplexityArgs),
     /// Generate or download a data set.
     Dataset(dataset::DatasetArgs),
-    /// Describe this host, and what would spoil a measurement on it.
+    /// Describe this host, and problems that would spoil measurements.
     Doctor(doctor::DoctorArgs),
-    /// Look at the hosts of a matrix that ssh reaches.
+    /// Check the hosts of a matrix that ssh reaches.
     Hosts(hosts::HostsArgs),
     /// Write env_info.md and system.json, which describe this host.
     Env(env::EnvArgs),
-    /// Run the jobs of one task of a submission; Slurm types this.
+    /// Run the jobs of one task of a submission; called by Slurm.
     #[command(hide = true)]
     RunTask(run_task::RunTaskArgs),
-    /// Answer another orchestrate, which asks over ssh.
+    /// Answer another orchestrate over ssh.
     #[command(hide = true)]
     OnHost(on_host::OnHostArgs),
     /// Print the completion script of a shell.
@@ -192,7 +192,7 @@ enum Verb {
 
 /// Parses the command line, runs the verb and returns its exit code.
 pub fn main() -> ExitCode {
-    hear_signals();
+    restore_signals();
     if complete::answer(Cli::command) {
         return Exit::Done.into();
     }
@@ -244,7 +244,7 @@ impl Verb {
     }
 }
 
-/// Prints what is wrong with the command line, or the help that the user asked for.
+/// Prints the error of the command line, or the requested help.
 fn refuse(error: &clap::Error) -> ExitCode {
     let arguments: Vec<String> =
         std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned()).collect();
@@ -258,7 +258,7 @@ fn refuse(error: &clap::Error) -> ExitCode {
 }
 
 fn report_failure(failure: &Failure) -> ExitCode {
-    // If nobody reads standard error any more, the exit code still reports the failure.
+    // If standard error is closed, the exit code still reports the failure.
     say(&failure.to_string());
     failure.exit.into()
 }

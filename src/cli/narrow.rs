@@ -1,32 +1,31 @@
-//! Tables on a terminal that may be too narrow for them. First the columns that say the same in each row move into a
-//! line above. Then the columns move closer together. If that is not enough, long notes move below and long texts break
-//! into more lines. Of a single row, some columns move above. A table that is still too wide becomes a list. No word is
-//! cut, and nothing is left out.
+//! Fits tables to narrow terminals, in steps. First, constant columns move into a line above. Then the columns move
+//! closer together. If that is not enough, long notes move below and long texts wrap. In a table of one row, some
+//! columns move above. A table that is still too wide becomes a list. Words are never cut, and cells never dropped.
 
 use comfy_table::{ColumnConstraint, ContentArrangement, Row, Table, Width};
 use unicode_width::UnicodeWidthStr;
 
 use super::wrap::wrapped;
 
-/// What a column needs for more than a word, unless all of it is narrower: narrower columns are hard to read. Its name
-/// may be broken at any blank.
+/// The least width of a column with texts of several words, unless all of them are narrower. Its name may wrap at any
+/// blank.
 const READABLE: usize = 20;
 
-/// What the columns that are wider than [`READABLE`] can be reduced to, rather than make a list of the table.
+/// The width to which columns wider than [`READABLE`] are reduced before the table becomes a list.
 const HARD_TO_READ: usize = 12;
 
-/// A text of so many letters stays in its row.
+/// A text up to this width stays in its row.
 const SHORT: usize = 12;
 
 /// The blanks between two columns.
 pub(super) const GAP: u16 = 2;
 
-/// How wide the text of a column is.
+/// The widths of a column.
 #[derive(Clone, Copy, Debug, Default)]
 struct Needs {
-    /// At least.
+    /// The least width.
     least: usize,
-    /// With each text on one line.
+    /// The width with each text on one line.
     whole: usize,
 }
 
@@ -46,10 +45,10 @@ pub(super) fn fitted(table: &Table, width: u16) -> String {
     if page.fits(width) { page.drawn(width) } else { list(table, width) }
 }
 
-/// A table with what was moved out of it.
+/// A table, and the texts that were moved out of it.
 struct Page {
     table: Table,
-    /// The columns that say the same in each row: `env: cpu · precision: fp32`.
+    /// The constant columns: `env: cpu · precision: fp32`.
     above: String,
     /// The long texts of its last column, each with its number.
     below: Vec<String>,
@@ -64,7 +63,7 @@ impl Page {
         Page { table: table.clone(), above: String::new(), below: Vec::new(), gap: GAP, readable: READABLE }
     }
 
-    /// Whether each column can have what it needs at least.
+    /// Whether each column can have its least width.
     fn fits(&self, width: usize) -> bool {
         self.least(&self.needs()) <= width
     }
@@ -83,7 +82,7 @@ impl Page {
         self.gap = 1;
     }
 
-    /// Takes narrow gaps back where something else made room for wider ones.
+    /// Restores wide gaps if another step made room for them.
     fn widen_gaps(&mut self, width: usize) {
         let narrow = std::mem::replace(&mut self.gap, GAP);
         if !self.fits(width) {
@@ -91,7 +90,7 @@ impl Page {
         }
     }
 
-    /// Moves the columns above that say the same in each of several rows. Those without any content are left out.
+    /// Moves constant columns of a table with several rows above. Empty columns are dropped.
     fn move_constants_above(&mut self) {
         let rows: Vec<Vec<String>> = self.table.row_iter().map(texts).collect();
         let Some((first, others)) = rows.split_first().filter(|(_, others)| !others.is_empty()) else {
@@ -100,15 +99,15 @@ impl Page {
         let names = self.table.header().map(texts).unwrap_or_default();
         let is_constant = |place: &usize| others.iter().all(|row| row.get(*place) == first.get(*place));
         let constant: Vec<usize> = (0..first.len()).filter(is_constant).collect();
-        // A table of equal rows stays one.
+        // A table of equal rows is not changed.
         if constant.len() == first.len() {
             return;
         }
-        let said = constant.iter().filter(|place| !first[**place].trim().is_empty());
-        let said: Vec<String> = said
+        let filled = constant.iter().filter(|place| !first[**place].trim().is_empty());
+        let parts: Vec<String> = filled
             .map(|place| format!("{}: {}", names.get(*place).map_or("", String::as_str), first[*place]))
             .collect();
-        self.above = said.join(" · ");
+        self.above = parts.join(" · ");
         for place in constant {
             if let Some(column) = self.table.column_mut(place) {
                 column.set_constraint(ColumnConstraint::Hidden);
@@ -116,7 +115,7 @@ impl Page {
         }
     }
 
-    /// Moves columns of a table of one row above, from the right, until the others fit. The first and the last stay.
+    /// Moves columns of a table with one row above, from the right, until the others fit. The first and the last stay.
     fn move_single_row_above(&mut self, width: usize) {
         let rows: Vec<Vec<String>> = self.table.row_iter().map(texts).collect();
         let [row] = &rows[..] else { return };
@@ -158,7 +157,7 @@ impl Page {
         }
     }
 
-    /// What each column needs that is not hidden.
+    /// The widths of the columns that are not hidden.
     fn needs(&self) -> Vec<Needs> {
         let of_header = self.table.header().into_iter().map(|row| (row, 0));
         let rows = of_header.chain(self.table.row_iter().map(|row| (row, READABLE)));
@@ -168,8 +167,8 @@ impl Page {
             for (column, content) in needs.iter_mut().zip(texts(row)) {
                 let whole = content.lines().map(UnicodeWidthStr::width).max().unwrap_or(0);
                 let word = content.split_whitespace().map(UnicodeWidthStr::width).max().unwrap_or(0);
-                let at_once = if whole <= short { whole } else { self.readable.min(short) };
-                column.least = column.least.max(word).max(at_once);
+                let readable = if whole <= short { whole } else { self.readable.min(short) };
+                column.least = column.least.max(word).max(readable);
                 column.whole = column.whole.max(whole);
             }
         }
@@ -205,7 +204,8 @@ fn texts(row: &Row) -> Vec<String> {
     row.cell_iter().map(comfy_table::Cell::content).collect()
 }
 
-/// The width of each column: what it needs at least and, those that lack the least first, its share of what is `spare`.
+/// The width of each column: its least width and a share of the `spare` width, which goes first to the columns that
+/// lack the least.
 fn widths(needs: &[Needs], mut spare: usize) -> Vec<usize> {
     let mut widths: Vec<usize> = needs.iter().map(|column| column.least).collect();
     let lacks = |place: &usize| needs[*place].whole - needs[*place].least;
@@ -219,8 +219,7 @@ fn widths(needs: &[Needs], mut spare: usize) -> Vec<usize> {
     widths
 }
 
-/// A block for each row, with a line for each cell that is not empty: `name: value`. What all rows have in common is
-/// above them.
+/// One block per row, with one line per cell that is not empty: `name: value`. Constant columns are above the blocks.
 fn list(table: &Table, width: usize) -> String {
     let mut page = Page::of(table);
     page.move_constants_above();
@@ -272,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn a_table_fits_by_what_moves_above_and_below_it() {
+    fn tables_fit_in_steps() {
         insta::assert_snapshot!("notes_move_below", drawn(Some(100)));
         insta::assert_snapshot!("gaps_are_narrow", drawn(Some(88)));
         let mut equal = table(HEADER.map(str::to_owned).into(), Layout::Lines(Some(84)));
@@ -285,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn every_cell_is_found_whole_at_any_width() {
+    fn no_width_cuts_a_cell() {
         for width in [40, 60, 79, 80, 120, 200] {
             let text = drawn(Some(width));
             assert!(text.lines().all(|line| line.width() <= width.into()), "{width}\n{text}");
@@ -327,7 +326,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_is_a_list() {
+    fn tables_that_do_not_fit_become_lists() {
         let list = "env: cpu\nmodel: resnet18\nprecision: fp32\nbatch: 16\ndone: 3/3\nimages/s (median): 23.41\n\
                     95 % interval: 23.1 to 23.9\n\nenv: second_gpu\nmodel: microsoft/resnet-50\nprecision: bf16\n\
                     batch: 128\ndone: 2/5\nimages/s (median): 1234.6\n95 % interval: needs 3 runs, has 2\n\
@@ -341,7 +340,7 @@ mod tests {
     }
 
     #[test]
-    fn a_list_says_once_what_all_rows_have_in_common() {
+    fn a_list_has_constant_columns_once() {
         let header = ["env", "first", "second", "third"].map(str::to_owned).into();
         let mut drawn = table(header, Layout::Lines(Some(20)));
         drawn

@@ -1,4 +1,4 @@
-//! What configs still need, by the marks of their runs: what `plan` cannot know and `run` must not.
+//! The further runs that configs need according to the marks of their runs. Neither `plan` nor `run` may judge marks.
 
 use std::collections::BTreeMap;
 
@@ -8,12 +8,12 @@ use crate::analysis::marks::Mark;
 use crate::job::JobId;
 use crate::plan::{Inventory, Judge, Needs, Plan, Worth};
 
-/// What the configs of `plan` still need, by what `inventory` holds.
+/// The further needs of the configs of `plan`, given the results in `inventory`.
 pub(super) fn needs(plan: &Plan, inventory: &Inventory) -> Needs {
     Needs::judged(plan, inventory, &ByMarks)
 }
 
-/// Tells by the marks and the circumstances of runs what they are worth.
+/// Judges runs by their marks and circumstances.
 #[derive(Debug)]
 pub(super) struct ByMarks;
 

@@ -1,16 +1,16 @@
-//! `orchestrate on-host`: what another `orchestrate` asks of this host over `ssh`. People do not type it.
+//! `orchestrate on-host`: answers questions of another `orchestrate` over `ssh`. Not for users.
 //!
-//! | question | standard input | what it does |
+//! | question | standard input | action |
 //! |---|---|---|
 //! | `take` | an archive | puts files of the project in their places |
-//! | `check` | a submission | describes this host, and what the jobs would miss here |
+//! | `check` | a submission | describes this host, and the unmet needs of the jobs |
 //! | `start` | a sealed submission | begins a run that outlives the connection |
-//! | `look` | a question | tells what became of runs, and how many results there are |
+//! | `look` | a question | returns the states of runs, and the number of new results |
 //! | `send` | a question | writes an archive of results |
-//! | `stop` | a name of a matrix or a job | ends what runs of it, waits for that, tells if there was something |
+//! | `stop` | a name of a matrix or a job | ends its runs, waits for their end, and returns whether there were any |
 //!
-//! An answer is a line of JSON behind [`ANSWER`].
-#![expect(clippy::disallowed_methods, reason = "a run is a process, and begins in time")]
+//! An answer is a line of JSON after [`ANSWER`].
+#![expect(clippy::disallowed_methods, reason = "starts a process and records its time")]
 
 use std::fs::{self, OpenOptions};
 use std::io::{self, Read, Write};
@@ -46,18 +46,18 @@ pub(super) struct OnHostArgs {
     name: Option<String>,
 }
 
-/// What a host is asked.
+/// The questions.
 #[derive(Clone, Copy, Debug, clap::ValueEnum)]
 enum What {
-    /// Files of the project.
+    /// To take files of the project.
     Take,
-    /// What its jobs would miss.
+    /// The unmet needs of its jobs.
     Check,
     /// To begin a run.
     Start,
     /// To be such a run.
     Run,
-    /// What became of runs.
+    /// The states of runs.
     Look,
     /// Results.
     Send,
@@ -74,7 +74,7 @@ pub(super) fn run(args: &OnHostArgs, global: &Global) -> Result<Exit, Failure> {
         }
         (What::Check, _) => check(&read()?, global),
         (What::Start, _) => start(global),
-        (What::Run, Some(name)) => be_the_run(name, global),
+        (What::Run, Some(name)) => execute_run(name, global),
         (What::Run, None) => Err(Failure::new(Exit::Usage, "`on-host run` needs the name of a submission")),
         (What::Look, _) => look(&read()?, &store(global)?),
         (What::Send, _) => send(&read()?, &store(global)?),
@@ -89,11 +89,11 @@ fn store(global: &Global) -> Result<Store, Failure> {
     Store::create(&global.store).map_err(Failure::store)
 }
 
-/// What standard input holds, as JSON.
+/// The JSON in standard input.
 fn read<T: DeserializeOwned>() -> Result<T, Failure> {
     let bytes = all_of_stdin()?;
     serde_json::from_slice(&bytes)
-        .map_err(|error| Failure::new(Exit::Usage, format!("this is no question: {error}")))
+        .map_err(|error| Failure::new(Exit::Usage, format!("invalid question: {error}")))
 }
 
 /// The longest question: the digests of a hundred thousand results.
@@ -119,7 +119,7 @@ fn check(submission: &Submission, global: &Global) -> Result<Exit, Failure> {
 /// How long a run may take to begin: a program on a network file system takes some seconds to load.
 const PATIENCE: Duration = Duration::from_secs(45);
 
-/// How often to look whether it has begun.
+/// The interval of checks whether it has begun.
 const LOOK: Duration = Duration::from_millis(20);
 
 /// Begins the run of a submission, unless it began before.
@@ -132,33 +132,33 @@ fn start(global: &Global) -> Result<Exit, Failure> {
     if !files.frozen().exists() {
         store.save_plan(&submission.plan).map_err(Failure::store)?;
         match store.receive(&submission) {
-            // Somebody else hands the same over.
+            // Another process hands over the same submission.
             Err(error) if error.source.kind() == io::ErrorKind::AlreadyExists => {}
             other => drop(other.map_err(|error| Failure::store(StoreError::Write(error)))?),
         }
     }
-    if let Some(run) = run_of(&store, &submission.name)? {
+    if let Some(run) = load_run(&store, &submission.name)? {
         return answer(&run);
     }
     let output = files.printed().join(&submission.name);
     let mut child = spawn(&submission.name, &store, &output)?;
     let began = Instant::now();
     loop {
-        // Also if it was another one's child.
-        if let Some(run) = run_of(&store, &submission.name)? {
+        // This run may have been started by another process.
+        if let Some(run) = load_run(&store, &submission.name)? {
             return answer(&run);
         }
         let ended = child.try_wait()?;
-        if ended.is_some() && run_of(&store, &submission.name)?.is_none() || began.elapsed() >= PATIENCE {
-            let said = fs::read_to_string(&output).unwrap_or_default();
-            let said = said.lines().last().unwrap_or("it printed nothing").to_owned();
-            return Err(Failure::new(Exit::Unexpected, format!("the run did not begin: {said}")));
+        if ended.is_some() && load_run(&store, &submission.name)?.is_none() || began.elapsed() >= PATIENCE {
+            let printed = fs::read_to_string(&output).unwrap_or_default();
+            let last_line = printed.lines().last().unwrap_or("it printed nothing").to_owned();
+            return Err(Failure::new(Exit::Unexpected, format!("the run did not begin: {last_line}")));
         }
         thread::sleep(LOOK);
     }
 }
 
-/// Starts `on-host run`, which outlives us and the connection: nothing of it is open on our side.
+/// Starts `on-host run`. It outlives this process and the connection, because it shares no open files with them.
 fn spawn(name: &str, store: &Store, output: &Path) -> io::Result<Child> {
     let out = OpenOptions::new().create(true).append(true).open(output)?;
     Command::new(std::env::current_exe()?)
@@ -170,9 +170,9 @@ fn spawn(name: &str, store: &Store, output: &Path) -> io::Result<Child> {
         .spawn()
 }
 
-/// Runs the jobs of a submission, in a session of its own.
-fn be_the_run(name: &str, global: &Global) -> Result<Exit, Failure> {
-    // It fails only for who leads a group already, and then nobody can take the terminal away from us.
+/// Runs the jobs of a submission, in a new session.
+fn execute_run(name: &str, global: &Global) -> Result<Exit, Failure> {
+    // This fails only if the process already leads a group, and then no terminal can be taken away from it.
     let _ = nix::unistd::setsid();
     let store = store(global)?;
     let files = store.hosted_files(name);
@@ -192,7 +192,7 @@ fn be_the_run(name: &str, global: &Global) -> Result<Exit, Failure> {
 }
 
 /// The run of the submission called `name`, if one began.
-fn run_of(store: &Store, name: &str) -> Result<Option<HostRun>, Failure> {
+fn load_run(store: &Store, name: &str) -> Result<Option<HostRun>, Failure> {
     let files = store.hosted_files(name);
     let Some((begin, state)) = files.run_state()? else { return Ok(None) };
     let left = files.load_leftovers(0).map_err(|error| Failure::new(Exit::StoreUnusable, error))?;
@@ -207,9 +207,9 @@ fn run_of(store: &Store, name: &str) -> Result<Option<HostRun>, Failure> {
 
 fn look(question: &HostQuestion, store: &Store) -> Result<Exit, Failure> {
     let mut found = HostAnswer { host: hostname(), ..HostAnswer::default() };
-    // Results are counted after the states are read: a run that is over has no more of them.
+    // Results are counted after the states are read, because a run that is over makes no more results.
     for name in &question.names {
-        found.runs.extend(run_of(store, name)?);
+        found.runs.extend(load_run(store, name)?);
     }
     for submission in submissions(question, store)? {
         found.results += store.new_results(submission.plan.jobs.iter(), &question.had);
@@ -217,7 +217,7 @@ fn look(question: &HostQuestion, store: &Store) -> Result<Exit, Failure> {
     answer(&found)
 }
 
-/// The most bytes of results at a time. The rest is asked for again.
+/// The most bytes of results in one answer. The other side asks again for the rest.
 const PARCEL: u64 = 64 << 20;
 
 fn send(question: &HostQuestion, store: &Store) -> Result<Exit, Failure> {
@@ -228,7 +228,7 @@ fn send(question: &HostQuestion, store: &Store) -> Result<Exit, Failure> {
     Ok(Exit::Done)
 }
 
-/// The submissions that `question` is about and that arrived here.
+/// The submissions of `question` that have arrived here.
 fn submissions(question: &HostQuestion, store: &Store) -> Result<Vec<Submission>, Failure> {
     let mut found = Vec::new();
     for name in &question.names {

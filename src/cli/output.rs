@@ -1,4 +1,4 @@
-//! What verbs print: text, JSON, tables, hints and warnings.
+//! The output of verbs: text, JSON, tables, hints and warnings.
 
 use std::io::{self, BufWriter, IsTerminal, Write};
 use std::os::fd::AsFd;
@@ -15,10 +15,10 @@ use super::{Exit, Failure};
 use crate::clean::printable;
 use crate::files::write_atomic;
 
-/// Prints `text`, without adding a newline. On a terminal, lines that are too long break at words. It is no error if
-/// the reader (`| head`) has closed the pipe.
+/// Prints `text`, without adding a newline. On a terminal, long lines wrap at words. A closed pipe (`| head`) is not
+/// an error.
 ///
-/// A terminal never obeys a letter of it. Records are clean anyway, but a path or a matrix can contain anything.
+/// Control characters are removed. Records contain none, but a path or a matrix can contain anything.
 ///
 /// # Errors
 /// Standard output cannot be written, for example to a full disk.
@@ -26,7 +26,7 @@ pub(super) fn print(text: &str) -> Result<(), Failure> {
     print_bytes(fitting(text, width_of(&Table::new())).as_bytes())
 }
 
-/// Prints `text` as [`print`] does, but never breaks a line: commands and scripts to copy, logs, CSV.
+/// Prints `text` as [`print`] does, but never wraps a line: for commands and scripts to copy, logs, CSV.
 ///
 /// # Errors
 /// As [`print`].
@@ -34,14 +34,14 @@ pub(super) fn print_whole(text: &str) -> Result<(), Failure> {
     print_bytes(printable(text).as_bytes())
 }
 
-/// `text` as a terminal of `width` may show it. `None` if it is for no terminal.
+/// `text` without control characters, wrapped for a terminal of `width`. `None` means that it is not for a terminal.
 pub(super) fn fitting(text: &str, width: Option<u16>) -> String {
     let text = printable(text);
     width.map_or_else(|| text.to_string(), |width| wrapped(&text, width.into()))
 }
 
-/// The line `text` of a run as a terminal of `width` may show it. It breaks at words although several blanks in a row
-/// align its beginning with other lines. `None` if it is for no terminal.
+/// The line `text` of a run, wrapped at words for a terminal of `width`, although it contains several blanks in a row
+/// that align it with other lines. `None` means that it is not for a terminal.
 pub(super) fn narrated(text: &str, width: Option<u16>) -> String {
     let text = printable(text);
     width.map_or_else(|| text.to_string(), |width| wrapped_whole(&text, width.into()))
@@ -60,8 +60,7 @@ pub(super) fn print_line(text: &str) -> Result<(), Failure> {
 #[error("cannot write to standard output")]
 struct PrintError(#[source] io::Error);
 
-/// Prints `bytes` as they are: the output of a worker, or what a terminal shall obey. It is no error either if the
-/// reader has closed the pipe.
+/// Prints `bytes` unchanged: the output of a worker, or escape sequences. A closed pipe is not an error.
 ///
 /// # Errors
 /// As [`print`].
@@ -74,12 +73,12 @@ pub(super) fn print_bytes(bytes: &[u8]) -> Result<(), Failure> {
     }
 }
 
-/// Whether nobody reads standard output any more: the other end of the pipe was closed, or the terminal is gone.
+/// Whether standard output has no reader: the other end of the pipe was closed, or the terminal is gone.
 pub(super) fn is_reader_gone() -> bool {
     let stdout = io::stdout();
     let mut polled = [PollFd::new(stdout.as_fd(), PollFlags::empty())];
     let gone = PollFlags::POLLERR | PollFlags::POLLHUP;
-    // What cannot be polled is not gone.
+    // An output that cannot be polled has a reader.
     poll(&mut polled, PollTimeout::ZERO).is_ok_and(|found| found > 0)
         && polled[0].revents().is_some_and(|events| events.intersects(gone))
 }
@@ -90,7 +89,7 @@ pub(super) fn unprintable(error: io::Error) -> Failure {
     Failure::new(Exit::Unexpected, PrintError(error)).hint(format!("{remedy}send the output elsewhere"))
 }
 
-/// Prints what `write` writes as soon as there is some of it, so that a long text is never held; see [`print`].
+/// Prints the output of `write` in pieces, so that a long text is never in memory as a whole; see [`print`].
 ///
 /// # Errors
 /// As [`print`].
@@ -99,7 +98,7 @@ pub(super) fn print_written(
 ) -> Result<(), Failure> {
     let mut out = Printable(BufWriter::with_capacity(PRINTED_AT_ONCE, io::stdout().lock()));
     let written = write(&mut out).and_then(|()| out.flush());
-    // What is left of it after an error is not written either.
+    // After an error, the rest of the buffer is not written either.
     drop(out.0.into_parts());
     match written {
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
@@ -108,11 +107,11 @@ pub(super) fn print_written(
     }
 }
 
-/// How many bytes are collected before they are written.
+/// The size of the buffer in bytes.
 const PRINTED_AT_ONCE: usize = 1 << 16;
 
-/// Passes on what is written to it as [`printable`] makes it. Each piece must be whole letters, as those of `write!`
-/// and of `serde_json` are; others are replaced.
+/// A writer that passes its input through [`printable`]. Each piece must be valid UTF-8, like those of `write!` and
+/// `serde_json`; invalid bytes are replaced.
 #[derive(Debug)]
 pub(super) struct Printable<W>(W);
 
@@ -149,7 +148,7 @@ struct MakeError {
 /// Writes `files`, by name, atomically into `directory`, which comes from `--out` and is created if needed.
 ///
 /// # Errors
-/// The directory cannot be created or a file cannot be written: which one, why, and what to do.
+/// The directory cannot be created or a file cannot be written, with its path, the reason and a remedy.
 pub(super) fn write_files<N: AsRef<Path>>(directory: &Path, files: &[(N, String)]) -> Result<(), Failure> {
     #[expect(
         clippy::disallowed_methods,
@@ -184,16 +183,16 @@ pub(super) fn hint(quiet: bool, text: &str) {
 
 /// Prints a line on standard error.
 pub(super) fn say(text: &str) {
-    // If nobody reads any more, nobody needs the line.
+    // A closed standard error is ignored.
     let _ = writeln!(io::stderr(), "{}", fitting(text, stderr_width()));
 }
 
-/// The width of the terminal that standard error is, if it is one.
+/// The width of the terminal if standard error is one.
 pub(super) fn stderr_width() -> Option<u16> {
     width_of(Table::new().use_stderr())
 }
 
-/// Narrower ones do not say how wide they are: a terminal without a size has 0 columns.
+/// Smaller widths count as unknown: a terminal without a size has 0 columns.
 const NARROWEST: u16 = 20;
 
 /// The width of the terminal that `table` is for.
@@ -221,7 +220,7 @@ impl Layout {
         if io::stdout().is_terminal() { Layout::lines() } else { Layout::Plain }
     }
 
-    /// [`Layout::Lines`], of any width if standard output is no terminal.
+    /// [`Layout::Lines`], of any width if standard output is not a terminal.
     pub(super) fn lines() -> Layout {
         Layout::Lines(width_of(&Table::new()))
     }
@@ -257,7 +256,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_written_piece_by_piece_is_as_safe_as_what_is_printed_whole() {
+    fn pieces_are_sanitised_like_whole_texts() {
         let mut out = Printable(Vec::new());
         let [red, wide, reversed] = ["\u{1b}[31mred\u{1b}[0m", "\u{9b}é漢", "\u{202e}x"];
         writeln!(out, "{red} {wide}\t{reversed}").unwrap();
@@ -266,12 +265,12 @@ mod tests {
     }
 
     #[test]
-    fn json_that_is_written_piece_by_piece_stays_json() {
+    fn json_in_pieces_stays_json() {
         let value = json!({ "a\u{85}": ["\u{1b}]0;title", "\"\\\n\u{202e}", 1.5, null], "é": {} });
         let mut out = Printable(Vec::new());
         serde_json::to_writer_pretty(&mut out, &value).unwrap();
         let read: Value = serde_json::from_slice(&out.0).unwrap();
-        // Escaped letters are harmless as they stand there, the others are gone.
+        // Escaped letters are harmless, and the others are removed.
         assert_eq!(read, json!({ "a ": ["\u{1b}]0;title", "\"\\\n", 1.5, null], "é": {} }));
     }
 }

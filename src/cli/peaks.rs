@@ -49,7 +49,7 @@ struct MeasureArgs {
     /// The device: cpu, mps, cuda or cuda:<index>.
     #[arg(long, value_name = "DEVICE", default_value = "cpu")]
     device: Device,
-    /// The worker to measure with [default: the one that comes with this program].
+    /// The worker for the measurement [default: the shipped one].
     #[arg(long, value_name = "PATH")]
     worker: Option<PathBuf>,
     /// Number of compute threads [default: the number of usable processors].
@@ -99,7 +99,7 @@ fn catalogue_table(all: &[Peaks]) -> String {
     format!("{}fp32, tf32, amp and bf16 in TFLOP/s, dense", table_text(&table))
 }
 
-/// The kinds of its ceilings, each once.
+/// The kinds of its ceilings, without duplicates.
 fn kinds_text(peaks: &Peaks) -> String {
     let mut kinds: Vec<String> = Vec::new();
     for kind in peaks.flops.iter().map(|ceiling| ceiling.kind.to_string()) {
@@ -110,7 +110,7 @@ fn kinds_text(peaks: &Peaks) -> String {
     kinds.join("\n")
 }
 
-/// The ceiling of each precision with what it rests on, and what libraries attain of it.
+/// One line per precision: its ceiling, the source of that, and the part that libraries attain.
 fn ceiling_lines(peaks: &Peaks) -> impl Iterator<Item = String> {
     peaks.flops.iter().map(|ceiling| {
         let Ceiling { precision, flops_per_s, kind, attainable, .. } = ceiling;
@@ -173,7 +173,8 @@ fn measure(args: &MeasureArgs, global: &Global) -> Result<Exit, Failure> {
     Ok(Exit::Done)
 }
 
-/// Lets the worker measure, and adds what only this program knows. The only warnings are those of a busy host.
+/// Runs the measurement of the worker, and adds the facts that only this program knows. Its warnings are those of a
+/// busy host.
 fn measured_file(args: &MeasureArgs, host: HostFacts, quiet: bool) -> Result<MeasuredFile, Failure> {
     let mut flags: Vec<String> = Vec::new();
     flags.extend(args.threads.map(|threads| format!("--threads={threads}")));
@@ -202,22 +203,23 @@ fn measured_file(args: &MeasureArgs, host: HostFacts, quiet: bool) -> Result<Mea
     })
 }
 
-/// What others did on `host` in the meantime, if it exceeds the thresholds of a run that is not calibrated.
+/// Warnings about other activity on `host` during the measurement, if it exceeded the thresholds of an uncalibrated
+/// run.
 fn disturbances(foreign_cores: Option<f64>, stolen_cores: Option<f64>, host: &HostFacts) -> Vec<String> {
     let limit = Thresholds::default().foreign_limit(host.cpu.usable);
-    let told = |cores: Option<f64>, limit: f64, who: &str, did: &str| {
+    let warning = |cores: Option<f64>, limit: f64, subject: &str, effect: &str| {
         let [cores, limit] = beyond(cores.filter(|cores| *cores > limit)?, limit, 2);
         Some(format!(
-            "{who} {cores} processors {did} meanwhile (threshold {limit}): the ceilings may be too low"
+            "{subject} {cores} processors {effect} meanwhile (threshold {limit}): the ceilings may be too low"
         ))
     };
-    let foreign = told(foreign_cores, limit + host.room_beside(), "others kept", "busy");
-    let stolen = told(stolen_cores, limit, "the hypervisor gave", "to others");
+    let foreign = warning(foreign_cores, limit + host.room_beside(), "others kept", "busy");
+    let stolen = warning(stolen_cores, limit, "the hypervisor gave", "to others");
     foreign.into_iter().chain(stolen).collect()
 }
 
-/// `measured/<host>-<device>`, with the beginning of the device's UUID, since a host can have several devices of the
-/// same name.
+/// `measured/<host>-<device>`, with the first digits of the device's UUID, because a host can have several devices of
+/// the same name.
 fn file_name(file: &MeasuredFile) -> String {
     let MeasuredFile { host, measured, .. } = file;
     let uuid = measured.device_uuid.as_deref().unwrap_or_default();
@@ -225,8 +227,8 @@ fn file_name(file: &MeasuredFile) -> String {
     format!("{MEASURED}/{}", slug(&format!("{host} {} {first}", measured.device_name)))
 }
 
-/// The measured peaks of the `device` of this `host`. Those of a quick measurement only count if `quick`. A whole GPU
-/// goes by its UUID, if that is known: its number depends on `CUDA_VISIBLE_DEVICES`.
+/// The measured peaks of the `device` of this `host`. Those of a quick measurement only count if `quick_will_do`. A
+/// whole GPU is identified by its UUID, if known, because its number depends on `CUDA_VISIBLE_DEVICES`.
 fn measured_here<'a>(
     catalogue: &'a Catalogue,
     host: &HostFacts,
@@ -254,7 +256,7 @@ fn save(directory: &Path, name: &str, file: &MeasuredFile) -> Result<PathBuf, Fa
     Ok(path)
 }
 
-/// The summary as a comment for people. Programs derive everything from the samples, so it can never contradict them.
+/// The summary as a comment. Programs derive all values from the samples, so it is never read.
 fn heading(file: &MeasuredFile) -> String {
     let mut text =
         "# Measured by `orchestrate peaks measure`. The ceilings are the best samples, derived on reading:\n\
@@ -349,7 +351,7 @@ fn failure(error: MeasureError) -> Failure {
         }
         MeasureError::Lock(_) => "set ORCHESTRATE_LOCK_DIR to another directory for locks",
         MeasureError::Run { .. } | MeasureError::Failed { .. } | MeasureError::Output { .. } => {
-            "run `WORKER peaks --device DEVICE` by hand to see what it does"
+            "run `WORKER peaks --device DEVICE` by hand to see its error"
         }
     };
     Failure::new(Exit::Unexpected, error).hint(hint)
@@ -394,14 +396,14 @@ mod tests {
     }
 
     #[test]
-    fn devices_of_one_name_have_files_of_their_own() {
+    fn devices_of_one_name_have_separate_files() {
         let uuid = "GPU-00112233-4455-6677-8899-aabbccddeeff";
         assert_eq!(file_name(&file("cuda:1", Some(uuid), false)), "measured/box-nvidia-l4-00112233");
         assert_eq!(file_name(&file("mps", None, false)), "measured/box-nvidia-l4");
     }
 
     #[test]
-    fn what_is_measured_already_is_told_by_host_device_and_effort() {
+    fn finds_existing_peaks_by_host_device_and_effort() {
         let peaks = |device, quick| file(device, None, quick).peaks(device).unwrap();
         let catalogue = Catalogue::new(vec![peaks("cpu", true), peaks("cuda:1", false)]);
         let here = |host: &str, device, quick_will_do| {
@@ -417,7 +419,7 @@ mod tests {
     }
 
     #[test]
-    fn a_gpu_that_was_measured_is_known_by_its_uuid() {
+    fn finds_existing_peaks_by_uuid() {
         let measured = file("cuda:1", Some("GPU-2"), false).peaks("second").unwrap();
         let catalogue = Catalogue::new(vec![measured]);
         let here = |uuids: &[&str], device| {
@@ -429,7 +431,7 @@ mod tests {
         assert!(here(&["GPU-1", "GPU-2"], Device::Cuda(1)));
         assert!(here(&["GPU-2"], Device::Cuda(0)), "another number, the same GPU");
         assert!(!here(&["GPU-1", "GPU-3"], Device::Cuda(1)), "the same number, another GPU");
-        assert!(here(&[], Device::Cuda(1)), "the driver does not tell");
+        assert!(here(&[], Device::Cuda(1)), "the UUID is unknown");
     }
 
     #[test]
@@ -450,7 +452,7 @@ mod tests {
 
     /// The comment above the samples has best, median, spread, n and size. Only the samples are read back.
     #[test]
-    fn a_file_shows_its_summary_and_reads_back_whole() {
+    fn summary_is_a_comment_and_samples_round_trip() {
         let directory = tempfile::tempdir().unwrap();
         let file = file("cuda", Some("GPU-1"), false);
         let path = save(directory.path(), "measured/x", &file).unwrap();
@@ -468,7 +470,7 @@ mod tests {
     }
 
     #[test]
-    fn every_file_that_comes_with_the_program_is_sound() {
+    fn all_shipped_peaks_are_valid() {
         let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("peaks");
         let files = crate::prepare::peaks::load_peaks(&directory).unwrap();
         let shipped: Vec<_> = files.iter().filter(|file| !file.is_measured).collect();

@@ -1,4 +1,4 @@
-//! Finds the job that the user names: by a word, and by conditions where several jobs go by that word.
+//! Finds the job that the user names: by a word, and by conditions if several jobs match that word.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -12,20 +12,20 @@ use crate::matrix::{Operator, Selector, SelectorField};
 use crate::store::Store;
 use crate::text::{nearest, one_of};
 
-/// The arguments of a verb that is about one job.
+/// The arguments of a verb for one job.
 #[derive(Clone, Debug, clap::Args)]
 pub(super) struct PickArgs {
     /// The job, by its label, its directory or at least four digits of its id.
     #[arg(value_name = "JOB")]
     word: String,
-    /// What tells it from other jobs with this label, such as `compile=true` or `workers>=4`; all conditions must hold.
-    /// Conditions alone will do if only one job meets them.
+    /// Conditions that select one of several jobs with this label, such as `compile=true` or `workers>=4`. The job must
+    /// meet all of them. JOB can be omitted if only one job meets them.
     #[arg(value_name = "CONDITION")]
     conditions: Vec<String>,
 }
 
 impl PickArgs {
-    /// The job.
+    /// The job that the arguments name.
     ///
     /// # Errors
     /// Those of [`find_job`].
@@ -37,7 +37,7 @@ impl PickArgs {
 /// The job that `words` name: its name, its conditions, or both.
 ///
 /// # Errors
-/// Those of [`Pick::find`], and words that name more than one job.
+/// Those of [`Pick::find`], or `words` name more than one job.
 pub(super) fn find_job<'a>(
     store: &Store,
     words: impl IntoIterator<Item = &'a String>,
@@ -56,10 +56,10 @@ pub(super) fn find_job<'a>(
 /// A job as the user names it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Pick {
-    /// Its label, its directory's name or path, or at least the first 4 digits of its id. Empty if there are conditions
-    /// only.
+    /// Its label, its directory's name or path, or at least the first 4 digits of its id. Empty if there are only
+    /// conditions.
     word: String,
-    /// Conditions as `--only` takes them, which the job meets.
+    /// Conditions on the job, as for `--only`.
     conditions: Vec<String>,
 }
 
@@ -68,7 +68,7 @@ pub(super) struct Pick {
 pub(super) struct Found {
     /// Its directory, which does not exist if the job never ran.
     pub(super) dir: JobDir,
-    /// The job; `None` if neither a plan nor its directory tells its key.
+    /// The job; `None` if its key is neither in a plan nor in its directory.
     pub(super) job: Option<Job>,
 }
 
@@ -88,11 +88,11 @@ impl Pick {
         all
     }
 
-    /// The job.
+    /// Finds the job in `store`.
     ///
     /// # Errors
-    /// Exit 4 with the nearest labels if no job matches; exit 2 with all matching jobs if several do, or if a condition
-    /// is none.
+    /// Exit 4 with the nearest labels if no job matches. Exit 2 with all matching jobs if several do, or if a condition
+    /// cannot be parsed.
     pub(super) fn find(&self, store: &Store) -> Result<Found, Failure> {
         if let Some(pick) = self.unquoted() {
             return pick.find(store);
@@ -110,9 +110,9 @@ impl Pick {
                 false => no_job(word, &known, store),
             });
         }
-        let mut matching = self.meeting(&named, &known)?;
-        // A label means the job of today's plans, even if directories of older forms of it are left. Digits of an id
-        // can mean any directory.
+        let mut matching = self.filter_by_conditions(&named, &known)?;
+        // A label means the job of a saved plan, even if there are directories of older jobs with this label. Digits of
+        // an id can mean any directory.
         if matching.iter().all(|name| alone || label_of(name) == Some(word)) {
             let mut planned = matching.iter().filter(|name| known[**name].job.is_some());
             if let (Some(only), None) = (planned.next(), planned.next()) {
@@ -120,24 +120,24 @@ impl Pick {
             }
         }
         match matching[..] {
-            [] => Err(self.none_meets(&named, &known, store)),
+            [] => Err(self.no_match(&named, &known, store)),
             [name] => Ok(known[name].clone()),
-            _ => Err(self.several(&matching, &known)),
+            _ => Err(self.ambiguous(&matching, &known)),
         }
     }
 
-    /// This pick with a name and its conditions apart, where one argument holds both: as a hint prints them, between
-    /// quotes. `None` if there is nothing to part. A path that exists stays whole, whatever its directories are called.
+    /// This pick with the name and its conditions separated, if one argument contains both, like the quoted ones of a
+    /// hint. `None` if there is nothing to separate. An existing path is never split.
     fn unquoted(&self) -> Option<Pick> {
-        let parted = |(blank, _): (usize, &str)| is_condition(self.word[blank..].trim_start());
-        let (blank, _) = self.word.match_indices(' ').find(|blank| parted(*blank))?;
+        let is_separator = |(blank, _): (usize, &str)| is_condition(self.word[blank..].trim_start());
+        let (blank, _) = self.word.match_indices(' ').find(|blank| is_separator(*blank))?;
         if Path::new(&self.word).exists() {
             return None;
         }
         let mut conditions: Vec<String> = Vec::new();
         for part in self.word[blank..].split_whitespace() {
             match conditions.last_mut() {
-                // A value can have blanks of its own.
+                // A value can contain blanks.
                 Some(last) if !is_condition(part) => *last += &format!(" {part}"),
                 _ => conditions.push(part.to_owned()),
             }
@@ -146,8 +146,8 @@ impl Pick {
         Some(Pick { word: self.word[..blank].trim().to_owned(), conditions })
     }
 
-    /// The jobs among `named` that meet the conditions. One whose key is nowhere to be read meets none.
-    fn meeting<'a>(
+    /// The jobs among `named` that meet the conditions. A job without a readable key meets none.
+    fn filter_by_conditions<'a>(
         &self,
         named: &[&'a String],
         known: &BTreeMap<String, Found>,
@@ -164,7 +164,7 @@ impl Pick {
         let selector = Selector { parts };
         let meeting: Vec<&(&'a String, Job)> =
             jobs.iter().filter(|(_, job)| selector.matches(job.key())).collect();
-        // `1` and `1.0` are equal, but two values. Whoever types what a table prints means that job.
+        // `1` and `1.0` are equal, but different values. A value copied from a table selects its own job.
         let mut literal = meeting.iter().filter(|(_, job)| self.is_literal(job.key())).peekable();
         Ok(match literal.peek() {
             Some(_) => literal.map(|(name, _)| *name).collect(),
@@ -172,7 +172,7 @@ impl Pick {
         })
     }
 
-    /// Whether the values that the conditions name are those of `key` letter by letter.
+    /// Whether the values in the conditions are literally those of `key`.
     fn is_literal(&self, key: &Key) -> bool {
         self.conditions.iter().filter_map(|text| Operator::split(text)).all(|(name, operator, wanted)| {
             let value = || SelectorField::named(name).value(key);
@@ -186,13 +186,13 @@ impl Pick {
         words.map(String::as_str).collect::<Vec<_>>().join(" ")
     }
 
-    /// Several jobs go by the user's words.
-    fn several(&self, matching: &[&String], known: &BTreeMap<String, Found>) -> Failure {
-        let (list, example) = listed(matching, known);
+    /// Several jobs match the user's words.
+    fn ambiguous(&self, matching: &[&String], known: &BTreeMap<String, Found>) -> Failure {
+        let (list, example) = list_of(matching, known);
         let message = format!("`{}` matches {} jobs:{list}", self.text(), matching.len());
         let hint = match example {
             Some(condition) => {
-                format!("add what tells it apart, such as `{condition}`, or use one of these names")
+                format!("add a condition such as `{condition}`, or use one of these names")
             }
             None => "use one of these names".to_owned(),
         };
@@ -200,12 +200,12 @@ impl Pick {
     }
 
     /// No job among `named` meets the conditions.
-    fn none_meets(&self, named: &[&String], known: &BTreeMap<String, Found>, store: &Store) -> Failure {
+    fn no_match(&self, named: &[&String], known: &BTreeMap<String, Found>, store: &Store) -> Failure {
         let why = format!("has no job `{}`", self.text());
         if self.word.is_empty() {
             return nothing(store, why).hint("`orchestrate plan MATRIX.yaml` lists the jobs of a matrix");
         }
-        let (list, _) = listed(named, known);
+        let (list, _) = list_of(named, known);
         nothing(store, format!("{why}; `{}` is:{list}", self.word)).hint("use one of these names")
     }
 }
@@ -213,9 +213,9 @@ impl Pick {
 /// The most jobs that a message lists.
 const MOST_LISTED: usize = 20;
 
-/// A line for each of `jobs` with the parameters that tell them apart, since labels do not name every parameter; and
-/// conditions that pick one of them, for an example.
-fn listed(jobs: &[&String], known: &BTreeMap<String, Found>) -> (String, Option<String>) {
+/// One line per job with the parameters that distinguish them, because labels do not contain all parameters. Also
+/// returns an example of conditions that select one of them.
+fn list_of(jobs: &[&String], known: &BTreeMap<String, Found>) -> (String, Option<String>) {
     let identified: Vec<(&String, Option<Job>)> =
         jobs.iter().map(|name| (*name, identify(&known[*name]).ok())).collect();
     let keys = || identified.iter().filter_map(|(_, job)| job.as_ref()).map(Job::key);
@@ -231,8 +231,8 @@ fn listed(jobs: &[&String], known: &BTreeMap<String, Found>) -> (String, Option<
     (list, example(&keys().collect::<Vec<_>>(), &varying))
 }
 
-/// Conditions that pick one of `keys`, of their parameters `varying`: a single one if there is such, else all of one
-/// key. `None` if no key differs from all others in these.
+/// Conditions on the parameters `varying` that select one of `keys`: a single condition if possible, otherwise all
+/// parameters of a key. `None` if no key differs from all others.
 fn example(keys: &[&Key], varying: &[String]) -> Option<String> {
     let is_alone = |part: &dyn Fn(&Key) -> String, key: &Key| {
         let wanted = part(key);
@@ -255,7 +255,7 @@ fn is_condition(word: &str) -> bool {
 /// The job of `found`, from a plan, its record or its `key.json`.
 ///
 /// # Errors
-/// Neither is there, or readable.
+/// None of them exists and is readable.
 pub(super) fn identify(found: &Found) -> Result<Job, Failure> {
     if let Some(job) = &found.job {
         return Ok(job.clone());
@@ -267,7 +267,7 @@ pub(super) fn identify(found: &Found) -> Result<Job, Failure> {
     let wrong = |error: Box<dyn std::error::Error + Send + Sync>| {
         Failure::new(
             Exit::StoreUnusable,
-            format!("{} does not tell which job it belongs to: {error}", path.display()),
+            format!("the job of {} cannot be identified: {error}", path.display()),
         )
         .hint(format!("delete {} if it contains nothing useful", found.dir.path().display()))
     };
@@ -311,7 +311,7 @@ fn names(word: &str, dir_name: &str) -> bool {
         || hex && (short.starts_with(&word_lower) || is_longer(&word_lower, short))
 }
 
-/// Whether `word` is a whole id, or a longer part of it than directory names have.
+/// Whether `word` is a whole id, or a longer prefix of it than in the names of directories.
 fn is_longer(word: &str, short: &str) -> bool {
     word.len() <= 64 && word.len() > short.len() && !short.is_empty() && word.starts_with(short)
 }
@@ -361,7 +361,7 @@ mod tests {
         find_job(store, &words)
     }
 
-    /// What is said of `words`, and its hint.
+    /// The error for `words`, and its hint.
     #[track_caller]
     fn refused(store: &Store, words: &str, exit: Exit) -> (String, String) {
         let failure = find(store, words).unwrap_err();
@@ -372,7 +372,7 @@ mod tests {
     const LABEL: &str = "cpu_resnet18_fp32_bs16_run1";
 
     #[test]
-    fn conditions_tell_jobs_with_one_label_apart() {
+    fn conditions_distinguish_jobs_with_one_label() {
         let root = tempfile::tempdir().unwrap();
         let store = store(root.path());
         for (condition, is_deterministic) in
@@ -389,7 +389,7 @@ mod tests {
     }
 
     #[test]
-    fn a_condition_that_picks_none_or_several_is_answered_with_the_jobs() {
+    fn lists_jobs_if_conditions_match_none_or_several() {
         let root = tempfile::tempdir().unwrap();
         let store = store(root.path());
         let (text, hint) = refused(&store, LABEL, Exit::Usage);
@@ -411,7 +411,7 @@ mod tests {
     }
 
     #[test]
-    fn a_job_and_its_conditions_can_come_in_one_pair_of_quotes() {
+    fn accepts_a_job_and_its_conditions_as_one_argument() {
         let pick = |words: &[&str]| {
             let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
             let picked = Pick::all(&words).remove(0).unquoted()?;
@@ -431,7 +431,7 @@ mod tests {
         let root = tempfile::tempdir().unwrap();
         let found = find_job(&store(root.path()), [&format!("{LABEL} deterministic=true")]).unwrap();
         assert_eq!(found.job.unwrap().key().param("deterministic"), Some(ParamValue::Bool(true)));
-        // A directory of such a name is that directory.
+        // A name with conditions that is an existing directory is not split.
         let dir = root.path().join("old x=1").join(LABEL);
         assert_eq!(
             pick(&[dir.to_str().unwrap()]),
@@ -470,7 +470,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_list_is_cut_and_says_so() {
+    fn long_lists_are_cut() {
         let root = tempfile::tempdir().unwrap();
         let keys = (1..=MOST_LISTED as u32 + 5).map(|repeat| fixture::key("cpu", "vgg16", 16, repeat));
         let (text, _) = refused(&store_of(root.path(), keys.collect()), "model=vgg16", Exit::Usage);
@@ -491,7 +491,7 @@ mod tests {
         assert_eq!(Pick::all(&words[1..3]), [pick("", &["compile=true", "x>2"])]);
     }
 
-    /// Values that a person types: numbers, switches, and words that look like either.
+    /// Values as users type them: numbers, switches, and words that look like either.
     fn value() -> impl Strategy<Value = ParamValue> {
         let float = (-1000..1000_i32, -8..8_i32)
             .prop_map(|(digits, power)| Finite::new(f64::from(digits) * 10f64.powi(power)).unwrap());
@@ -505,10 +505,10 @@ mod tests {
 
     proptest! {
         #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
-        /// What tells jobs apart in every table can be typed after their label, and picks that job, or one that reads
-        /// the same.
+        /// The distinguishing parameters of a table can be typed after a label. They select that job, or one with the
+        /// same printed parameters.
         #[test]
-        fn what_is_printed_behind_a_label_picks_the_job(
+        fn printed_parameters_select_the_job(
             values in proptest::collection::vec(btree_map("[a-c]", value(), 3), 2..5),
         ) {
             let root = tempfile::tempdir().unwrap();
@@ -557,13 +557,13 @@ mod tests {
         name
     }
 
-    #[expect(clippy::disallowed_methods, reason = "a directory that none of our runs makes")]
+    #[expect(clippy::disallowed_methods, reason = "makes a directory that runs never make")]
     fn create_dir_all(path: &Path) {
         std::fs::create_dir_all(path).unwrap();
     }
 
     #[test]
-    fn a_label_names_the_job_that_a_plan_holds_and_digits_of_an_id_whatever_begins_with_them() {
+    fn labels_prefer_planned_jobs_and_digits_match_any_id() {
         let root = tempfile::tempdir().unwrap();
         let store = store(root.path());
         let job = Job::new(fixture::key("cpu", "vgg16", 16, 1));
@@ -579,17 +579,17 @@ mod tests {
     }
 
     #[test]
-    fn the_beginning_of_a_label_gets_the_labels_that_begin_so() {
+    fn suggests_labels_with_the_same_prefix() {
         let root = tempfile::tempdir().unwrap();
         let failure = find(&store(root.path()), "cpu_vgg").unwrap_err();
         assert_eq!(failure.exit, Exit::NothingSelected);
         assert_eq!(failure.hint.as_deref(), Some("did you mean `cpu_vgg16_fp32_bs16_run1`?"));
         let failure = find(&store(root.path()), "").unwrap_err();
-        assert!(!failure.hint.unwrap().starts_with("did you mean"), "nothing begins with nothing");
+        assert!(!failure.hint.unwrap().starts_with("did you mean"), "an empty word has no suggestions");
     }
 
     #[test]
-    fn a_path_an_id_and_a_near_miss() {
+    fn finds_jobs_by_path_and_id_and_suggests_similar_labels() {
         let root = tempfile::tempdir().unwrap();
         let store = store(root.path());
         let job = Job::new(fixture::key("cpu", "vgg16", 16, 1));

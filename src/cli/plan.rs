@@ -1,4 +1,4 @@
-//! `orchestrate plan`: what `run` would do with each job, and why.
+//! `orchestrate plan`: prints the decision of `run` about each job, and its reason.
 
 use std::io::{self, Write};
 use std::path::PathBuf;
@@ -48,7 +48,7 @@ impl PlanArgs {
     }
 }
 
-/// Prints what `run` would do with every job of the matrix. Runs no job and changes no result.
+/// Prints the decision of `run` about every job of the matrix. Runs no job and changes no result.
 pub(super) fn run(args: PlanArgs, global: &Global) -> Result<Exit, Failure> {
     let plan = load_profiled_plan(&args.matrix, &args.profile)?;
     let selection = args.select.apply(&plan)?;
@@ -78,7 +78,7 @@ pub(super) fn run(args: PlanArgs, global: &Global) -> Result<Exit, Failure> {
     Ok(Exit::Done)
 }
 
-/// What the repeats of `plan` resolve, a line for each device of this machine that was calibrated.
+/// The differences that the repeats of `plan` resolve, one line per calibrated device of this machine.
 fn resolutions(store: &Store, inventory: &Inventory, plan: &Plan, host: &HostFacts) -> Vec<String> {
     let repeats = |device| {
         let own = plan.keys().filter(|key| key.device == device && key.kind == Kind::Timing);
@@ -121,7 +121,7 @@ struct PlanView<'a> {
     problems: Vec<ProblemView>,
 }
 
-/// The jobs of a plan. Each is looked at when it is printed, since there can be a million.
+/// The jobs of a plan. Their views are made one by one while printing, because there can be a million.
 #[derive(Debug)]
 struct JobViews<'a> {
     decided: &'a [Decided],
@@ -135,7 +135,7 @@ struct JobView<'a> {
     key: &'a Key,
     /// `run`, or the state of a job that does not run.
     decision: &'static str,
-    /// The reason as a sentence; for a stale job, what changed; `None` if it is done.
+    /// The reason as a sentence; for a stale job, the changes; `None` if it is done.
     why: Option<String>,
     /// `None` if it does not run, or if there is no basis for an estimate.
     estimate: Option<Estimate>,
@@ -191,7 +191,7 @@ impl<'a> PlanView<'a> {
         let (key, decision) = (decided.job.key(), &decided.decision);
         cells.add(key.label());
         for name in &self.varying {
-            // Nearly always declared: then nothing is copied.
+            // Usually a declared number, which is not copied.
             match key.params.get(name) {
                 Some(value) => cells.add(value),
                 None => cells.add(param_text(key, name)),
@@ -205,7 +205,7 @@ impl<'a> PlanView<'a> {
         cells.add(decision.why().unwrap_or_default());
     }
 
-    /// What stands below the rows.
+    /// The text below the rows.
     fn summary(&self) -> String {
         let (to_run, others) = (self.counts.of(State::Waiting), self.counts.clone().without(State::Waiting));
         let others = if others.jobs() > 0 { format!(", {others}") } else { String::new() };
@@ -280,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn every_decision_is_told_with_its_reason() {
+    fn every_decision_has_its_reason() {
         let deterministic = |repeat| {
             let mut key = fixture::key("cpu", "resnet18", 16, repeat);
             key.params.insert("deterministic".into(), ParamValue::Bool(true));

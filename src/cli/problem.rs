@@ -1,4 +1,4 @@
-//! Unusable directories of the store, as `status` and `plan` show them.
+//! Unusable directories of the store, for `status` and `plan`.
 
 use serde::Serialize;
 
@@ -9,7 +9,7 @@ use crate::plan::Inventory;
 pub(super) struct ProblemView {
     pub(super) path: String,
     pub(super) message: String,
-    /// What to do about it, if that is known.
+    /// The remedy, if known.
     pub(super) remedy: Option<String>,
 }
 

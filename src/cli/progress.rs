@@ -1,16 +1,16 @@
 //! Shows the progress of a run on standard error: bars on a terminal, plain lines elsewhere, only errors if quiet.
-//! [`Narrator`] decides what is said; this file only displays it.
-#![expect(clippy::disallowed_methods, reason = "a variable says what the terminal can do")]
+//! [`Narrator`] writes the lines; this file only displays them.
+#![expect(clippy::disallowed_methods, reason = "`TERM` is read to find the abilities of the terminal")]
 
 use std::io::{IsTerminal, Write};
 
 use super::bars::Bars;
 use super::output::{narrated, stderr_width};
 use super::remarks::Remarks;
-use crate::event::{Event, Narrator, Observer, Saying, Weight};
+use crate::event::{Event, NarratedLine, Narrator, Observer, Weight};
 use crate::plan::Estimator;
 
-/// How a run is displayed.
+/// The style of the display.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Style {
     /// Bars that are redrawn, and a line per finished job above them.
@@ -22,10 +22,10 @@ pub(super) enum Style {
 }
 
 impl Style {
-    /// Bars if standard error is a terminal that obeys, lines if not, only errors if `quiet`.
+    /// Bars if standard error is a terminal with cursor control, otherwise lines; only errors if `quiet`.
     pub(super) fn choose(quiet: bool) -> Style {
-        let obeys = std::env::var_os("TERM").is_some_and(|kind| !kind.is_empty() && kind != "dumb");
-        match (quiet, std::io::stderr().is_terminal() && obeys) {
+        let has_control = std::env::var_os("TERM").is_some_and(|kind| !kind.is_empty() && kind != "dumb");
+        match (quiet, std::io::stderr().is_terminal() && has_control) {
             (true, _) => Style::Quiet,
             (false, true) => Style::Bars,
             (false, false) => Style::Lines,
@@ -43,30 +43,30 @@ pub(super) struct Display {
 }
 
 impl Display {
-    /// A display whose remaining times come from `estimator`, which learns from every finished job.
+    /// A display with remaining times from `estimator`, which is updated by every finished job.
     pub(super) fn new(estimator: Estimator, style: Style) -> Display {
         let bars = (style == Style::Bars).then(|| Bars::on(std::io::stderr()));
         Display { narrator: Narrator::new(estimator), style, bars, remarks: None }
     }
 
-    /// The same, and it says beside finished jobs what leaves them out.
+    /// The same, with remarks on finished jobs that are left out of the statistics.
     pub(super) fn with_remarks(self, remarks: Remarks) -> Display {
         Display { remarks: Some(remarks), ..self }
     }
 
-    fn say(&self, saying: &Saying) {
+    fn say(&self, line: &NarratedLine) {
         let wanted = match self.style {
-            Style::Bars => saying.weight != Weight::Step,
+            Style::Bars => line.weight != Weight::Step,
             Style::Lines => true,
-            Style::Quiet => saying.weight == Weight::Error,
+            Style::Quiet => line.weight == Weight::Error,
         };
         if !wanted {
             return;
         }
-        let text = narrated(&saying.text, stderr_width());
+        let text = narrated(&line.text, stderr_width());
         match &self.bars {
             Some(bars) => bars.print(&text),
-            // `eprintln!` would panic if nobody reads any more. One write, so that the lines of two runs never mix.
+            // `eprintln!` would panic if standard error is closed. A single write keeps the lines of two runs apart.
             None => drop(std::io::stderr().write_all(format!("{text}\n").as_bytes())),
         }
     }
@@ -77,12 +77,12 @@ impl Observer for Display {
         if matches!(event, Event::Finished(_)) {
             self.bars = None;
         }
-        if let Some(mut saying) = self.narrator.tell(event) {
+        if let Some(mut line) = self.narrator.narrate(event) {
             let advice = match (event, &mut self.remarks) {
-                (Event::Ended { job, record, .. }, Some(remarks)) => remarks.add(&mut saying, job, record),
+                (Event::Ended { job, record, .. }, Some(remarks)) => remarks.add(&mut line, job, record),
                 _ => None,
             };
-            self.say(&saying);
+            self.say(&line);
             advice.iter().for_each(|advice| self.say(advice));
         }
         if let Some(bars) = &self.bars {

@@ -1,6 +1,6 @@
-//! Why a run does not start, or does not go to its end, with the next command to type.
+//! Failures of a run that does not start or ends early, with the next command to type.
 
-use super::failure::{disk_remedy, foreign_remedy, has_too_many_files};
+use super::failure::{disk_remedy, has_too_many_files, lock_path_remedy};
 use super::global::store_flag;
 use super::{Exit, Failure, Global};
 use crate::files::WriteError;
@@ -10,7 +10,7 @@ use crate::plan::{Plan, quote};
 use crate::run::{DispatchError, SiteError};
 use crate::store::Store;
 
-/// What a run needs and does not have.
+/// The failure for an unmet need of a run.
 pub(super) fn site_failure(error: SiteError) -> Failure {
     let hint = match &error {
         SiteError::Stopped(_) => return Failure::new(Exit::Interrupted, error),
@@ -18,7 +18,7 @@ pub(super) fn site_failure(error: SiteError) -> Failure {
             "build it with `./bootstrap.sh build`, or set ORCHESTRATE_WORKER to the path of another one"
                 .to_owned()
         }
-        SiteError::NoTime => "`./bootstrap.sh` installs it or tells how".to_owned(),
+        SiteError::NoTime => "`./bootstrap.sh` installs it, or prints the command for that".to_owned(),
         SiteError::Broken { .. } => {
             "activate the environment that has it, or name its program in `worker.command`, such as `.venv/bin/python`; \
              relative paths begin at the current directory"
@@ -39,7 +39,7 @@ pub(super) fn site_failure(error: SiteError) -> Failure {
     Failure::new(Exit::Unexpected, error).hint(hint)
 }
 
-/// `failure`, which stopped the run between two jobs. `again` is the command that resumes it.
+/// `failure`, which ended a run between two jobs, with `again`, the command that resumes it, in its hint.
 fn then_resume(failure: Failure, again: &str) -> Failure {
     let hint = failure.hint.iter().map(|hint| format!("{hint}; ")).collect::<String>();
     Failure { hint: Some(format!("{hint}then run `{again}`")), ..failure }
@@ -51,7 +51,7 @@ fn store_remedy(source: &std::io::Error, again: &str) -> String {
     format!("no result is lost; {remedy}, then run `{again}`")
 }
 
-/// Why a run of `plan` on `store` ended early. `again` is the command that resumes it.
+/// The failure of a run of `plan` on `store` that ended early. `again` is the command that resumes it.
 pub(super) fn dispatch_failure(
     error: DispatchError,
     store: &Store,
@@ -73,7 +73,7 @@ pub(super) fn dispatch_failure(
         DispatchError::Lock(LockError::Foreign { ref path, .. }) => {
             let hint = format!(
                 "{}, or choose another directory for the host's locks with ORCHESTRATE_LOCK_DIR",
-                foreign_remedy(path)
+                lock_path_remedy(path)
             );
             Failure::new(Exit::StoreUnusable, error).hint(hint)
         }

@@ -1,17 +1,17 @@
-//! Says beside a finished job of a run what leaves it out of the statistics, as far as its own record shows. Marks that
-//! need other runs of its row are only known later.
+//! Remarks on finished jobs whose marks leave them out of the statistics: ` · contended: left out`. Only marks that
+//! follow from the record of the job are known during a run; others need the other runs of its row.
 
 use std::sync::Arc;
 
 use crate::analysis::idle::Idle;
 use crate::analysis::marks::{Mark, MarkName, Thresholds, mark_names, marks};
 use crate::analysis::{Cell, Span};
-use crate::event::{Saying, Weight};
+use crate::event::{NarratedLine, Weight};
 use crate::job::Job;
 use crate::plan::Plan;
 use crate::record::Record;
 
-/// After so many jobs in a row that are left out, the user is told what to do.
+/// After this many consecutive jobs that are left out, an advice is printed once.
 const ENOUGH: usize = 3;
 
 /// Follows the finished jobs of a run.
@@ -21,41 +21,46 @@ pub(super) struct Remarks {
     idle: Idle,
     /// Whether all jobs wait for a quiet host.
     wait: bool,
-    /// How many of the last jobs are left out.
+    /// The number of consecutive jobs that are left out, up to now.
     in_a_row: usize,
     has_advised: bool,
 }
 
 impl Remarks {
-    /// For a run of `plan`. `idle` says how busy machines are by themselves.
+    /// For a run of `plan`. `idle` contains how busy machines are without jobs.
     pub(super) fn new(plan: &Plan, idle: Idle) -> Remarks {
         let wait = plan.envs.values().all(|env| env.limits.quiet.is_some());
         Remarks { thresholds: plan.thresholds, idle, wait, in_a_row: 0, has_advised: false }
     }
 
-    /// Adds to `saying`, the line about the end of an attempt, what leaves its job out. After several in a row, returns
-    /// once what to do.
-    pub(super) fn add(&mut self, saying: &mut Saying, job: &Job, record: &Record) -> Option<Saying> {
+    /// Adds the marks that leave the job out to `line`, the line about the end of its attempt. After [`ENOUGH`] in a
+    /// row, returns an advice, once.
+    pub(super) fn add(
+        &mut self,
+        line: &mut NarratedLine,
+        job: &Job,
+        record: &Record,
+    ) -> Option<NarratedLine> {
         if !record.outcome.is_success() {
             return None;
         }
-        let against = self.against(job, record);
-        if against.is_empty() {
+        let disqualifying = self.disqualifying_marks(job, record);
+        if disqualifying.is_empty() {
             self.in_a_row = 0;
             return None;
         }
-        let names = mark_names(&against).join(" and ");
-        saying.text += &format!(" · {names}: left out");
+        let names = mark_names(&disqualifying).join(" and ");
+        line.text += &format!(" · {names}: left out");
         self.in_a_row += 1;
         if self.in_a_row < ENOUGH || self.has_advised {
             return None;
         }
         self.has_advised = true;
-        Some(Saying { text: self.advice(&names, &against[0]), weight: Weight::News })
+        Some(NarratedLine { text: self.advice(&names, &disqualifying[0]), weight: Weight::News })
     }
 
-    /// The marks of `record` that leave it out and need no other one.
-    fn against(&self, job: &Job, record: &Record) -> Vec<Mark> {
+    /// The marks that leave `record` out and follow from it alone.
+    fn disqualifying_marks(&self, job: &Job, record: &Record) -> Vec<Mark> {
         let cell = Cell {
             job: job.clone(),
             peaks: None,
@@ -96,7 +101,7 @@ mod tests {
         Remarks::new(&expand(&check(&matrix).unwrap(), MatrixFacts::example()), Idle::default())
     }
 
-    /// A run beside which others kept so many processors busy.
+    /// A run during which other processes kept `foreign` processors busy.
     fn run(foreign: f64) -> Record {
         let mut record = fixture::record(fixture::key("cpu", "vgg16", 4, 1), 80.0, 0);
         record.observed.host_busy_s = Some((1.9 + foreign) * record.wall_s());
@@ -105,13 +110,13 @@ mod tests {
 
     /// The line of a job after these remarks, and the advice.
     fn add(remarks: &mut Remarks, record: &Record) -> (String, Option<String>) {
-        let mut saying = Saying { text: "[1/9] done   x".to_owned(), weight: Weight::News };
-        let advice = remarks.add(&mut saying, &Job::new(record.key.clone()), record);
-        (saying.text, advice.map(|advice| advice.text))
+        let mut line = NarratedLine { text: "[1/9] done   x".to_owned(), weight: Weight::News };
+        let advice = remarks.add(&mut line, &Job::new(record.key.clone()), record);
+        (line.text, advice.map(|advice| advice.text))
     }
 
     #[test]
-    fn a_run_that_its_record_leaves_out_says_so() {
+    fn left_out_runs_are_remarked() {
         let mut remarks = remarks("");
         assert_eq!(add(&mut remarks, &run(0.0)).0, "[1/9] done   x");
         assert_eq!(add(&mut remarks, &run(1.0)).0, "[1/9] done   x · contended: left out");
@@ -123,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn three_in_a_row_lead_to_one_advice() {
+    fn three_in_a_row_cause_one_advice() {
         let mut remarks = remarks("");
         let advice: Vec<bool> = [1.0, 1.0, 0.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0]
             .map(|it| add(&mut remarks, &run(it)).1.is_some())
@@ -133,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn jobs_that_wait_already_are_not_told_to_wait() {
+    fn waiting_is_not_advised_twice() {
         for (limits, says) in [("", true), ("quiet: true", false)] {
             let mut remarks = remarks(limits);
             let advice: Vec<String> = (0..3).filter_map(|_| add(&mut remarks, &run(1.0)).1).collect();

@@ -1,17 +1,17 @@
-//! What to do about failures that trainings with PyTorch often end with, from the words that they end with.
+//! Remedies for common failures of trainings with PyTorch, recognised by their error messages.
 
 use crate::job::{Key, WorkerTemplate};
 use crate::record::Outcome;
 
-/// A failure that is recognised by its words.
+/// A known failure.
 struct Known {
-    /// Each of these, in any case of letters, tells it.
+    /// Phrases in lower case; a message that contains one of them is this failure.
     words: &'static [&'static str],
-    /// What to do, without its full stop.
+    /// What to do, without a full stop.
     remedy: &'static str,
 }
 
-/// In this order: the first that fits is the most precise.
+/// Ordered: the first match is the most precise.
 const KNOWN: &[Known] = &[
     Known {
         words: &["not compiled with cuda", "without cuda support", "torch not linked with cuda"],
@@ -35,7 +35,7 @@ const KNOWN: &[Known] = &[
             "invalid device ordinal",
         ],
         remedy: "the worker sees no such GPU: `orchestrate doctor` lists those of this machine, and \
-                 CUDA_VISIBLE_DEVICES may hide one",
+                 CUDA_VISIBLE_DEVICES can hide some of them",
     },
     Known {
         words: &[
@@ -54,8 +54,8 @@ const KNOWN: &[Known] = &[
     },
     Known {
         words: &["out of memory", "outofmemoryerror"],
-        remedy: "use smaller batches, or `exclude` the larger ones; a worker that reports `out_of_memory` spares the \
-                 larger batches by itself (docs/protocol.md)",
+        remedy: "use smaller batches, or `exclude` the larger ones; if a worker reports `out_of_memory`, its \
+                 larger batches are skipped (docs/protocol.md)",
     },
     Known {
         words: &["address already in use", "eaddrinuse", "errno 98", "errno: 98"],
@@ -70,7 +70,7 @@ const KNOWN: &[Known] = &[
             "ncclremoteerror",
             "nccl watchdog",
         ],
-        remedy: "`NCCL_DEBUG: INFO` under `variables` of the env lets NCCL say which step failed",
+        remedy: "`NCCL_DEBUG: INFO` under `variables` of the env makes NCCL print which step failed",
     },
     Known {
         words: &["too many open files", "errno 24]"],
@@ -83,14 +83,14 @@ const KNOWN: &[Known] = &[
     },
 ];
 
-/// What to do about a job of `key` that ended with `outcome`; `None` if nothing in it is known.
+/// The remedy for a job of `key` that ended with `outcome`; `None` if the failure is unknown.
 pub(super) fn remedy(outcome: &Outcome, key: &Key) -> Option<String> {
     match outcome {
         Outcome::Exited { message: Some(message), .. }
         | Outcome::Unsupported { message }
-        | Outcome::BadOutput { message } => of_words(message, key),
+        | Outcome::BadOutput { message } => remedy_for_message(message, key),
         Outcome::OutOfMemory { .. } => Some("use smaller batches, or `exclude` the larger ones".to_owned()),
-        Outcome::Signalled { signal } => of_signal(*signal).map(str::to_owned),
+        Outcome::Signalled { signal } => remedy_for_signal(*signal).map(str::to_owned),
         Outcome::Exited { message: None, .. }
         | Outcome::Succeeded
         | Outcome::TimedOut { .. }
@@ -101,20 +101,20 @@ pub(super) fn remedy(outcome: &Outcome, key: &Key) -> Option<String> {
     }
 }
 
-fn of_words(message: &str, key: &Key) -> Option<String> {
-    // The shipped worker says itself what to do.
+fn remedy_for_message(message: &str, key: &Key) -> Option<String> {
+    // The messages of the shipped worker contain their remedies.
     if key.worker.is_shipped() {
         return None;
     }
     if let Some(module) = missing_module(message) {
-        return Some(no_module(module, key));
+        return Some(module_remedy(module, key));
     }
     let message = message.to_lowercase();
     let known = KNOWN.iter().find(|known| known.words.iter().any(|word| message.contains(word)))?;
     Some(known.remedy.to_owned())
 }
 
-/// The module that Python did not find: `x` of `ModuleNotFoundError: No module named 'x.y'`.
+/// The missing module: `x` in `ModuleNotFoundError: No module named 'x.y'`.
 fn missing_module(message: &str) -> Option<&str> {
     let (_, rest) = message.split_once("No module named ")?;
     let name = rest.trim_start_matches(['\'', '"']);
@@ -122,7 +122,7 @@ fn missing_module(message: &str) -> Option<&str> {
     (end > 0).then(|| &name[..end])
 }
 
-fn no_module(module: &str, key: &Key) -> String {
+fn module_remedy(module: &str, key: &Key) -> String {
     let program = match &key.worker {
         WorkerTemplate::Command(words) => words.first().map(String::as_str),
         WorkerTemplate::Shipped => None,
@@ -134,8 +134,8 @@ fn no_module(module: &str, key: &Key) -> String {
     )
 }
 
-/// What to do about a worker that this signal killed.
-fn of_signal(signal: i32) -> Option<&'static str> {
+/// The remedy for a worker that was killed by `signal`.
+fn remedy_for_signal(signal: i32) -> Option<&'static str> {
     match signal {
         4 => {
             Some("the program was built for another processor: SIGILL is an instruction that this one lacks")
@@ -148,7 +148,9 @@ fn of_signal(signal: i32) -> Option<&'static str> {
             "SIGKILL is often memory that ran out: look for the OOM killer in `dmesg`, use smaller batches or fewer \
              loader workers, or ask Slurm for more memory (`--mem`)",
         ),
-        11 => Some("`PYTHONFAULTHANDLER: 1` under `variables` of the env lets Python say where it crashed"),
+        11 => {
+            Some("`PYTHONFAULTHANDLER: 1` under `variables` of the env makes Python print where it crashed")
+        }
         _ => None,
     }
 }
@@ -161,25 +163,25 @@ mod tests {
         Key { worker: WorkerTemplate::Command([program.into(), "train.py".into()].into()), ..Key::example() }
     }
 
-    fn said(message: &str) -> Option<String> {
+    fn remedy_of(message: &str) -> Option<String> {
         remedy(&Outcome::Exited { code: 1, message: Some(message.into()) }, &own("python3"))
     }
 
     #[test]
-    fn a_module_that_is_not_found_names_the_interpreter_and_how_to_choose_another() {
-        let told = said("rank 1: ModuleNotFoundError: No module named 'torchvision.models'").unwrap();
+    fn a_missing_module_names_the_interpreter_and_the_remedy() {
+        let advice = remedy_of("rank 1: ModuleNotFoundError: No module named 'torchvision.models'").unwrap();
         assert!(
-            told.starts_with("`python3` does not find the module `torchvision`: install it there"),
-            "{told}"
+            advice.starts_with("`python3` does not find the module `torchvision`: install it there"),
+            "{advice}"
         );
-        assert!(told.ends_with("such as `.venv/bin/python`"), "{told}");
-        assert!(said("/usr/bin/python3: No module named train").unwrap().contains("module `train`"));
-        assert_eq!(said("No module named "), None);
+        assert!(advice.ends_with("such as `.venv/bin/python`"), "{advice}");
+        assert!(remedy_of("/usr/bin/python3: No module named train").unwrap().contains("module `train`"));
+        assert_eq!(remedy_of("No module named "), None);
     }
 
-    /// As PyTorch, its launcher and the system word them.
+    /// Messages of PyTorch, its launcher and the system.
     #[test]
-    fn typical_failures_of_pytorch_have_a_remedy() {
+    fn common_failures_of_pytorch_have_a_remedy() {
         for (message, remedy) in [
             ("AssertionError: Torch not compiled with CUDA enabled", "built without CUDA"),
             ("RuntimeError: Found no NVIDIA driver on your system. Please check", "sees no such GPU"),
@@ -212,8 +214,8 @@ mod tests {
             ("OSError: [Errno 24] Too many open files: 'a.jpg'", "ulimit -n"),
             ("ImportError: libcudnn.so.9: cannot open shared object file: No such file", "LD_LIBRARY_PATH"),
         ] {
-            let told = said(message).unwrap_or_default();
-            assert!(told.contains(remedy), "{message}: {told}");
+            let advice = remedy_of(message).unwrap_or_default();
+            assert!(advice.contains(remedy), "{message}: {advice}");
         }
         let shipped = remedy(
             &Outcome::Exited {
@@ -222,14 +224,14 @@ mod tests {
             },
             &Key::example(),
         );
-        assert_eq!(shipped, None, "the shipped worker says itself what to do");
+        assert_eq!(shipped, None, "messages of the shipped worker contain their remedies");
         for own in ["ValueError: rotten batch", "the loss is infinite", ""] {
-            assert_eq!(said(own), None, "{own}");
+            assert_eq!(remedy_of(own), None, "{own}");
         }
     }
 
     #[test]
-    fn signals_that_tell_something_have_a_remedy() {
+    fn informative_signals_have_a_remedy() {
         let killed = |signal| remedy(&Outcome::Signalled { signal }, &own("python")).unwrap_or_default();
         assert!(killed(9).contains("memory that ran out") && killed(9).contains("dmesg"));
         assert!(killed(7).contains("/dev/shm") && killed(11).contains("PYTHONFAULTHANDLER"));

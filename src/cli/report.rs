@@ -23,7 +23,7 @@ pub(super) struct ReportArgs {
     /// Directory with `report.md.j2` and `report.html.j2`, to use instead of the built-in templates.
     #[arg(long, value_name = "DIR")]
     templates: Option<PathBuf>,
-    /// Print the whole table of results, what each axis brings, and all findings.
+    /// Print the whole table of results, the effect of each axis, and all findings.
     #[arg(long)]
     tables: bool,
 }
@@ -44,7 +44,7 @@ pub(super) fn run(args: ReportArgs, global: &Global) -> Result<Exit, Failure> {
     let analysis = analyse(&study);
     let links = run_links(&global.store, &args.study.directory(&study.matrix.name), &study.cells);
     let commands = args.study.commands(&study);
-    // The tables take a while to be written, and need nothing of the rest.
+    // Writing the tables takes a while and is independent of the rest.
     let (tables, files) = threads::both(
         || args.study.write_tables(&analysis, &study.matrix.name),
         || render(&study, &analysis, &templates, &links, &commands).map_err(render_failure),
@@ -66,7 +66,7 @@ pub(super) fn run(args: ReportArgs, global: &Global) -> Result<Exit, Failure> {
     Ok(Exit::Done)
 }
 
-/// The fastest rows and how sure they are, with the notes that belong to every statistics.
+/// The fastest rows and their certainty, with the notes on the statistics.
 fn summary(study: &Study, analysis: &Analysis<'_>) -> String {
     format!("{}{}", summary_text(analysis, Layout::lines()), notes(study))
 }

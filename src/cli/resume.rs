@@ -1,4 +1,4 @@
-//! `orchestrate resume`.
+//! `orchestrate resume`: continues a saved plan.
 
 use super::drift::warn_of_drift;
 use super::find::{find_saved_plan, no_plans, while_reading};
@@ -28,7 +28,7 @@ pub(super) fn run(args: ResumeArgs, global: &Global) -> Result<Exit, Failure> {
     });
     let plan = plan?;
     if let (None, false, Ok(inventory)) = (&args.name, global.quiet, &inventory) {
-        tell_other_plans(&plan, inventory, &store)?;
+        report_other_plans(&plan, inventory, &store)?;
     }
     warn_of_drift(&plan, "resuming the saved plan", global);
     execute(&plan, inventory, &args.how, global)
@@ -42,7 +42,7 @@ fn most_recent(store: &Store) -> Result<Plan, Failure> {
 }
 
 /// Mentions the plans beside `plan` that have jobs left.
-fn tell_other_plans(plan: &Plan, inventory: &Inventory, store: &Store) -> Result<(), Failure> {
+fn report_other_plans(plan: &Plan, inventory: &Inventory, store: &Store) -> Result<(), Failure> {
     let names = store.plan_names().map_err(Failure::store)?;
     let standings = inventory.standings();
     let is_left = |needs: &Needs, job: &Job| match standings.of(job) {

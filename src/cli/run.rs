@@ -1,7 +1,7 @@
-//! `orchestrate run`, and what it shares with `resume`: the execution of a plan.
+//! `orchestrate run`, and the execution of a plan, which `resume` shares.
 #![expect(
     clippy::disallowed_methods,
-    reason = "a submission tells when it was made, and by which program; a run says how long it took"
+    reason = "a submission contains its time and program; a run reports how long it took"
 )]
 
 use std::collections::BTreeMap;
@@ -14,24 +14,24 @@ use chrono::Utc;
 use super::busy::warn_of_others;
 use super::clouds::contradiction_lines;
 use super::drift::{renamed_hints, renamed_lines};
-use super::ended::{ended_text, failures_text, nothing_to_do};
+use super::ended::{ended_text, failures_text, nothing_to_do_text};
 use super::exit::leave;
 use super::find::while_reading;
 use super::global::store_flag;
 use super::load::{ProfileArgs, load_profiled_plan};
-use super::marked::{left_out, sentence, tell_left_out};
+use super::marked::{left_out, left_out_message, sentence};
 use super::misread::{misread_hints, misread_lines};
 use super::needs::ByMarks;
-use super::others::tell_others;
+use super::others::report_others;
 use super::output::{hint, print_whole, say, warn};
 use super::progress::{Display, Style};
 use super::queue::{Followed, Handing, Queues, follow, look, print_submissions, submit};
 use super::refusal::{dispatch_failure, site_failure};
 use super::remarks::Remarks;
 use super::runtime::wait_for;
-use super::secrets::{load_secrets, tell_guarded};
+use super::secrets::{load_secrets, report_guarded};
 use super::select::SelectArgs;
-use super::stale::{Here, tell_stale, unconfirmed_jobs};
+use super::stale::{Here, stale_message, unconfirmed_jobs};
 use super::{Exit, Failure, Global};
 use crate::analysis::idle::Idle;
 use crate::analysis::unconfirmed::unconfirmed_text;
@@ -65,21 +65,21 @@ pub(super) struct RunArgs {
 pub(super) struct HowArgs {
     #[command(flatten)]
     select: SelectArgs,
-    /// Fail at once, instead of waiting, if the host, the device or the first job is busy. Later jobs still wait.
+    /// Fail instead of waiting if the host, the device or the first job is busy. Later jobs still wait.
     #[arg(long)]
     no_wait: bool,
-    /// Also repeat stale jobs: done jobs whose worker, libtorch, device or environment variables have changed since.
+    /// Also repeat stale jobs: done jobs whose worker, libtorch, device or environment variables have changed.
     #[arg(long)]
     rerun_stale: bool,
     /// Also repeat done jobs whose marks leave them out of the statistics, such as contended ones. `status` and `show`
     /// list the marks.
     #[arg(long)]
     rerun_marked: bool,
-    /// Go on even if several configs in a row fail alike, or jobs cannot be started.
+    /// Continue even if several configs in a row fail in the same way, or jobs cannot be started.
     #[arg(long)]
     keep_going: bool,
-    /// Share the plan with other `orchestrate`s that no lock keeps out, such as those of other hosts that use the same
-    /// store. No job runs twice at a time, and none that is done.
+    /// Share the plan with other `orchestrate`s that locks do not exclude, such as those of other hosts with the same
+    /// store. No job runs twice at the same time, or again once it is done.
     #[arg(long)]
     join: bool,
     /// Print the commands of the jobs without running them. Pasted into a shell, each runs its worker once, writes to a
@@ -124,9 +124,9 @@ pub(super) fn execute(
     let Here { host, programs, .. } = here;
     let execution = Execution { plan, how, global, store: &store, host: &host, decided: &decided, glance };
     if !decided.iter().any(|decided| decided.decision.runs()) {
-        print(&nothing_to_do(plan.matrix.name.as_str(), &decided));
-        execution.advise_of_stale();
-        execution.advise_of_marked(&inventory);
+        print(&nothing_to_do_text(plan.matrix.name.as_str(), &decided));
+        execution.advise_stale();
+        execution.advise_marked(&inventory);
         let blocked = decided.iter().any(|decided| matches!(decided.decision, Decision::Blocked { .. }));
         leave((inventory, decided));
         return Ok(if blocked { Exit::SomeFailed } else { Exit::Done });
@@ -135,7 +135,7 @@ pub(super) fn execute(
     execution.start(inventory, programs)
 }
 
-/// Warns of results in the store that `plan` does not use: unusable ones, and those of other names and numbers.
+/// Warns of results in the store that `plan` does not use: unusable, renamed and misread ones.
 fn warn_of_results(plan: &Plan, inventory: &Inventory, global: &Global) {
     for problem in &inventory.problems {
         let remedy = problem.remedy.iter().map(|remedy| format!("; {remedy}")).collect::<String>();
@@ -161,11 +161,11 @@ struct Execution<'a> {
     glance: Glance,
 }
 
-/// The jobs of a run by what starts them.
+/// The jobs of a run, split by where they are started.
 struct Shares {
-    /// This host does.
+    /// On this host.
     local: Vec<Decided>,
-    /// Slurm or another host does.
+    /// By Slurm or on another host.
     queued: Vec<Decided>,
 }
 
@@ -178,9 +178,9 @@ impl Shares {
 }
 
 impl Execution<'_> {
-    /// Starts what is to run, or prints it in a dry run.
+    /// Starts the jobs that are to run, or prints their commands in a dry run.
     fn start(&self, inventory: Inventory, mut programs: Programs) -> Result<Exit, Failure> {
-        tell_guarded(self.plan, self.decided, &programs, self.global);
+        report_guarded(self.plan, self.decided, &programs, self.global);
         if !self.how.dry_run {
             programs.surroundings.secrets = load_secrets(self.plan, self.decided)?;
         }
@@ -200,7 +200,7 @@ impl Execution<'_> {
             return Ok(Exit::Done);
         }
         if !self.global.quiet {
-            tell_others(self.store, self.global);
+            report_others(self.store, self.global);
             if runs_here {
                 warn_of_others(&self.glance, self.plan, &shares.local, self.host);
             }
@@ -210,8 +210,8 @@ impl Execution<'_> {
         Ok(self.conclude(&summary, began.elapsed().as_secs_f64()))
     }
 
-    /// Hands over what others start, runs what this host starts, and then follows what was handed over. To ask a queue
-    /// takes the processor a moment, and to copy files much longer: nothing that is measured here is disturbed so.
+    /// Hands jobs over to queues, runs the jobs of this host, and then follows the queues. Questions to a queue and
+    /// copies of results take processor time, so they must not overlap with the measurements on this host.
     async fn run_everywhere(
         &self,
         shares: &Shares,
@@ -235,13 +235,13 @@ impl Execution<'_> {
             }
             _ => None,
         };
-        let followed = followed.unwrap_or_else(|| Followed::not_at_all(&shares.queued));
+        let followed = followed.unwrap_or_else(|| Followed::not_followed(&shares.queued));
         followed.states.iter().for_each(|(state, before)| summary.add(*state, *before));
         summary.stopped_by = summary.stopped_by.or(followed.stopped_by);
         Ok(summary)
     }
 
-    /// Where submissions are made. If there will be `none`, a path may be no text.
+    /// The origin of submissions. With `none` of them, paths need not be UTF-8.
     fn origin(&self, programs: &Programs, none: bool) -> Result<Origin, Failure> {
         let program = std::env::current_exe()?;
         let text = |path: &Path| match path.to_str() {
@@ -258,7 +258,7 @@ impl Execution<'_> {
         })
     }
 
-    /// Follows the real path up to its last step, and prints the commands for a shell.
+    /// Prints the commands of the jobs for a shell, made by the same code as in a real run.
     fn print_commands(&self, site: &Site, decided: &[Decided]) -> Result<(), Failure> {
         for Decided { job, decision } in decided {
             if !decision.runs() {
@@ -304,7 +304,7 @@ impl Execution<'_> {
             site,
             keep_going: self.how.keep_going,
             no_wait: self.how.no_wait,
-            // The tasks of a queue are out of the reach of our locks, and share the store with us.
+            // The tasks of a queue share the store with this process, but not its locks.
             join: self.how.join || self.plan.envs.values().any(|env| !env.executor.is_local()),
         };
         let result = dispatch(order, &mut observer).await;
@@ -312,26 +312,26 @@ impl Execution<'_> {
         result.map_err(|error| dispatch_failure(error, self.store, self.plan, &again, self.global))
     }
 
-    /// Shows a run, with remaining times that come from `earlier` records. `idle` says how busy machines are by
-    /// themselves.
+    /// The display of a run. Remaining times are estimated from `earlier` records. `idle` contains how busy idle
+    /// machines are.
     fn display<'r>(&self, earlier: impl Iterator<Item = &'r Record>, idle: Idle) -> Display {
         let display = Display::new(Estimator::new(self.plan, earlier), Style::choose(self.global.quiet));
         display.with_remarks(Remarks::new(self.plan, idle))
     }
 
-    /// Prints how the run ended after `seconds`, and the next commands.
+    /// Prints the result of the run, which took `seconds`, and the next commands.
     fn conclude(&self, summary: &Summary, seconds: f64) -> Exit {
-        // Only the store knows the jobs that just ended.
+        // The jobs that have just ended are only in the store.
         let inventory = self.store.load_inventory().ok();
         self.print_end(summary, seconds, inventory.as_ref());
-        self.advise_of_stale();
+        self.advise_stale();
         if let Some(inventory) = inventory {
-            self.advise_of_marked(&inventory);
-            self.advise_of_unconfirmed(&inventory);
+            self.advise_marked(&inventory);
+            self.advise_unconfirmed(&inventory);
         }
         match &summary.stopped_by {
             Some(by) if summary.left() > 0 => {
-                self.advise_of_the_queue();
+                self.advise_queue();
                 self.advise(&format!("stopped by {by}; continue with `{}`", self.resume_command()));
                 Exit::Interrupted
             }
@@ -345,20 +345,20 @@ impl Execution<'_> {
             _ if summary.is_short() => {
                 let store = store_flag(self.global);
                 self.advise(&format!(
-                    "`orchestrate status {}{store}` shows what failed and why; `{}` tries again",
+                    "`orchestrate status {}{store}` shows the failures and their reasons; `{}` tries again",
                     self.plan.matrix.name,
                     self.resume_command()
                 ));
                 Exit::SomeFailed
             }
             _ => {
-                self.advise_of_the_report(summary);
+                self.advise_report(summary);
                 Exit::Done
             }
         }
     }
 
-    /// Prints how many jobs ended how.
+    /// Prints the numbers of jobs by how they ended.
     fn print_end(&self, summary: &Summary, seconds: f64, inventory: Option<&Inventory>) {
         let name = &self.plan.matrix.name;
         if self.global.quiet {
@@ -370,8 +370,8 @@ impl Execution<'_> {
         print(&ended_text(name.as_str(), summary, seconds, &failures));
     }
 
-    /// Tells how to look at the results, if there are any.
-    fn advise_of_the_report(&self, summary: &Summary) {
+    /// Prints the command for a report, if there are results.
+    fn advise_report(&self, summary: &Summary) {
         if summary.done_before + summary.tally.of(State::Done) > 0 {
             let (name, store) = (quote(&self.plan.matrix.name), store_flag(self.global));
             let report = format!("`orchestrate report {name}{store}` makes tables and figures");
@@ -379,8 +379,8 @@ impl Execution<'_> {
         }
     }
 
-    /// Tells that Slurm and hosts go on, if they have something.
-    fn advise_of_the_queue(&self) {
+    /// Prints which queues still have jobs, and the commands to follow and to end them.
+    fn advise_queue(&self) {
         let places = look(self.store, self.plan).unwrap_or_default();
         let mut kept: BTreeMap<&str, usize> = BTreeMap::new();
         for place in places.values().filter(|place| place.fate.is_live()) {
@@ -389,32 +389,32 @@ impl Execution<'_> {
         for (queue, jobs) in kept {
             let (name, store) = (quote(&self.plan.matrix.name), store_flag(self.global));
             self.advise(&format!(
-                "{queue} keeps {}: `orchestrate status {name} --watch{store}` follows them, `orchestrate stop \
+                "{queue} still has {}: `orchestrate status {name} --watch{store}` follows them, `orchestrate stop \
                  {name}{store}` ends them",
                 jobs_text(jobs)
             ));
         }
     }
 
-    /// Tells which done jobs are stale, and what to do about it.
-    fn advise_of_stale(&self) {
+    /// Prints the number of stale jobs, and the commands to repeat or to accept them.
+    fn advise_stale(&self) {
         let again = self.resume_command_without(" --rerun-stale");
-        if let Some(line) = tell_stale(self.decided, &again, self.global) {
+        if let Some(line) = stale_message(self.decided, &again, self.global) {
             self.advise(&line);
         }
     }
 
-    /// Tells which done jobs do not count, and what to do about it.
-    fn advise_of_marked(&self, inventory: &Inventory) {
+    /// Prints the number of jobs that are left out of the statistics, and the command to repeat them.
+    fn advise_marked(&self, inventory: &Inventory) {
         let ids = self.decided.iter().map(|decided| decided.job.id()).collect();
         let again = self.resume_command_without(" --rerun-marked");
-        if let Some(line) = tell_left_out(&left_out(self.plan, inventory), &ids, &again, self.global) {
+        if let Some(line) = left_out_message(&left_out(self.plan, inventory), &ids, &again, self.global) {
             self.advise(&line);
         }
     }
 
-    /// Tells which parameters the records of done jobs do not confirm.
-    fn advise_of_unconfirmed(&self, inventory: &Inventory) {
+    /// Prints the parameters that the records of done jobs do not confirm.
+    fn advise_unconfirmed(&self, inventory: &Inventory) {
         for (names, jobs) in unconfirmed_jobs(inventory, self.decided) {
             self.advise(&format!("not confirmed: {}: {}", unconfirmed_text(&names), jobs_text(jobs)));
         }
@@ -431,7 +431,7 @@ impl Execution<'_> {
         self.resume_command_without("")
     }
 
-    /// The same command without the flag `without`, which begins with a space.
+    /// The command that resumes this run, without the flag `without`, which begins with a space.
     fn resume_command_without(&self, without: &str) -> String {
         let name = quote(&self.plan.matrix.name);
         let flags = [
@@ -445,7 +445,7 @@ impl Execution<'_> {
     }
 }
 
-/// The store, which a dry run does not create. Its path is written to the files of its jobs, so it must be a text.
+/// The store, which a dry run does not create. Its path is written to the files of its jobs, so it must be UTF-8.
 fn open_store(global: &Global, dry_run: bool) -> Result<Store, Failure> {
     let store = Store::at(&global.store).map_err(Failure::store)?;
     if store.root().to_str().is_none() {

@@ -1,8 +1,8 @@
-//! `orchestrate run-task`: what a task of Slurm executes. People do not type it.
+//! `orchestrate run-task`: the command of a task of Slurm. Not for users.
 //!
 //! It runs the jobs of one task as `run` would on this host, under the same locks and the same gate, and shares the
-//! store with all other tasks. If Slurm runs a task twice at once, the second one finds the attempts of the first
-//! claimed, waits, and then finds the jobs done.
+//! store with all other tasks. If Slurm runs a task twice at the same time, the second one finds the jobs locked by the
+//! first, waits, and then finds them done.
 
 use std::collections::BTreeMap;
 use std::error::Error;
@@ -40,12 +40,12 @@ pub(super) struct RunTaskArgs {
 /// Runs the jobs of a task that are not done yet.
 pub(super) fn run(args: &RunTaskArgs, global: &Global) -> Result<Exit, Failure> {
     let not_one = || {
-        let what = format!("{} is no submission", args.submission.display());
+        let what = format!("{} is not a submission", args.submission.display());
         Failure::new(Exit::Usage, what).hint("`orchestrate run MATRIX.yaml` makes them for Slurm")
     };
     let files = SubmissionFiles::at(&args.submission).ok_or_else(not_one)?;
     if files.is_withdrawn() {
-        warn(&format!("{} was stopped before anybody knew that Slurm has it", args.submission.display()));
+        warn(&format!("{} was stopped before it was known to be with Slurm", args.submission.display()));
         return Ok(Exit::Done);
     }
     run_submission(&files, args.task, global).map(|end| end.exit)
@@ -55,11 +55,11 @@ pub(super) fn run(args: &RunTaskArgs, global: &Global) -> Result<Exit, Failure> 
 #[derive(Debug)]
 pub(super) struct TaskEnd {
     pub(super) exit: Exit,
-    /// What stopped it early, if something did.
+    /// The signal that stopped it early, if one did.
     pub(super) stopped_by: Option<String>,
 }
 
-/// Runs the jobs of the task `number` of a submission, and notes what it leaves without a result.
+/// Runs the jobs of the task `number` of a submission, and saves which ones are left without a result.
 pub(super) fn run_submission(
     files: &SubmissionFiles,
     number: usize,
@@ -106,7 +106,7 @@ impl<'a> Task<'a> {
         Ok(Task { submission, number, jobs, store })
     }
 
-    /// Runs what is to run. Whatever happens, tells what is left.
+    /// Runs the jobs that are to run. Also returns the jobs without a result, even after an error.
     fn work(&self, global: &Global) -> (Result<TaskEnd, Failure>, Left) {
         let host = probe_host();
         let plan = Plan { jobs: self.jobs.to_vec(), ..self.submission.plan.clone() };
@@ -131,7 +131,7 @@ impl<'a> Task<'a> {
         contradiction_lines(&plan, &decided, cloud.as_ref()).iter().for_each(|line| warn(line));
         let style = if global.quiet { Style::Quiet } else { Style::Lines };
         let display = Display::new(Estimator::default(), style);
-        let mut observer = Witness { display, left: &mut left };
+        let mut observer = TaskObserver { display, left: &mut left };
         let order = RunOrder {
             store: &self.store,
             plan: &plan,
@@ -153,8 +153,8 @@ impl<'a> Task<'a> {
         (ended, left)
     }
 
-    /// What the store holds of the task's own jobs, and of smaller batches of the same submission, which can have run
-    /// out of memory. To read a whole store takes longer than many a job.
+    /// The inventory of the task's jobs, and of smaller batches of the same submission, which can have run out of
+    /// memory. Reading a whole store can take longer than a job.
     fn inventory(&self) -> Inventory {
         let largest = self.jobs.iter().map(|job| job.key().batch).max().unwrap_or(0);
         let smaller = self.submission.plan.jobs.iter().filter(|job| job.key().batch < largest);
@@ -172,7 +172,7 @@ impl<'a> Task<'a> {
         found
     }
 
-    /// Turns the done jobs that are to run again into re-runs, unless somebody has repeated them since.
+    /// Turns done jobs that are to run again into re-runs, unless they have been repeated meanwhile.
     fn rerun(&self, decided: &mut [Decided], inventory: &Inventory) {
         let before: BTreeMap<JobId, u32> =
             self.submission.placed().map(|(job, _, before)| (job.id(), before)).collect();
@@ -181,14 +181,14 @@ impl<'a> Task<'a> {
             let is_done = matches!(decision, Decision::Skip | Decision::Stale { .. });
             let is_as_it_was = before.get(&id) == Some(&last_attempt(inventory.jobs.get(&id)));
             if is_done && is_as_it_was && self.submission.reruns.contains(&id) {
-                let why = format!("task {} of {} was told to", self.number, self.submission.name);
+                let why = format!("task {} of {} was to repeat it", self.number, self.submission.name);
                 *decision = Decision::Rerun { why };
             }
         }
     }
 }
 
-/// What the jobs need on this node.
+/// The site of the jobs on this node.
 fn site(plan: &Plan, decided: &[Decided], host: &HostFacts) -> Result<Site, Failure> {
     let mut programs = Programs::probe(host).map_err(|error| site_failure(error.into()))?;
     programs.surroundings.secrets = load_secrets(plan, decided)?;
@@ -208,13 +208,13 @@ fn left_by_decision(decided: &Decided) -> Option<(JobId, String)> {
     Some((decided.job.id(), decided.decision.obstacle()?.to_owned()))
 }
 
-/// Shows a task's run in its output, and notes what it leaves without a record.
-struct Witness<'a> {
+/// Prints the events of a task, and collects the jobs that it leaves without a record.
+struct TaskObserver<'a> {
     display: Display,
     left: &'a mut Left,
 }
 
-impl Observer for Witness<'_> {
+impl Observer for TaskObserver<'_> {
     fn event(&mut self, event: &Event<'_>) {
         match event {
             Event::Left { job, decision } => {

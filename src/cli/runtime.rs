@@ -1,11 +1,11 @@
-//! How a verb waits for what it does step by step.
+//! Runs a future to its end, for verbs with asynchronous steps.
 
 use std::io;
 
-/// Does `task` to its end.
+/// Runs `task` to its end.
 ///
 /// # Errors
-/// The system has no more handles.
+/// The runtime cannot be created.
 pub(super) fn wait_for<T>(task: impl Future<Output = T>) -> io::Result<T> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let done = runtime.block_on(task);

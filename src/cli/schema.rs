@@ -1,4 +1,4 @@
-//! `orchestrate schema`.
+//! `orchestrate schema`: prints the JSON Schema of a matrix or of a measurement.
 
 use super::output::print_json;
 use super::{Exit, Failure, Global};

@@ -1,4 +1,4 @@
-//! The values of secret variables. They are in no file of the store, so whoever runs a plan looks for them again.
+//! The values of secret variables. They are in no file of the store, so every run of a plan finds them again.
 
 use std::collections::BTreeSet;
 use std::env::VarError;
@@ -16,7 +16,7 @@ use crate::plan::{Decided, Plan, PlannedEnv, Secrets};
 /// own environment for the others.
 ///
 /// # Errors
-/// Exit 1 with the names of all that neither has, or whose values are not UTF-8.
+/// Exit 1 with the names of all variables without a value, or whose values are not UTF-8.
 pub(super) fn load_secrets(plan: &Plan, decided: &[Decided]) -> Result<Secrets, Failure> {
     if wanted(plan, decided).is_empty() {
         return Ok(Secrets::new());
@@ -26,16 +26,16 @@ pub(super) fn load_secrets(plan: &Plan, decided: &[Decided]) -> Result<Secrets, 
     find_secrets(plan, decided, matrix.as_ref())
 }
 
-/// Tells which variables of our environment the workers of the jobs of `decided` get as secrets although nobody said
-/// so, and why.
-pub(super) fn tell_guarded(plan: &Plan, decided: &[Decided], programs: &Programs, global: &Global) {
+/// Prints which variables of the environment are treated as secrets of the workers of `decided` without a declaration,
+/// and why.
+pub(super) fn report_guarded(plan: &Plan, decided: &[Decided], programs: &Programs, global: &Global) {
     let ambient = &programs.surroundings().ambient;
     let guarded = running(plan, decided).flat_map(|(_, planned)| planned.guarded(ambient));
     let names: BTreeSet<&String> = guarded.map(|(name, _)| name).collect();
     for name in names.into_iter().filter(|_| !global.quiet) {
         say(&format!(
-            "note: ${name} holds a password in its value, so it is treated as a secret: workers get it, and it is \
-             written nowhere"
+            "note: ${name} contains a password, so it is treated as a secret: workers get it, and it is written \
+             nowhere"
         ));
     }
 }
@@ -51,14 +51,11 @@ fn wanted<'p>(plan: &'p Plan, decided: &[Decided]) -> Vec<(&'p Name, &'p String)
     running(plan, decided).flat_map(|(env, planned)| planned.secrets().map(move |name| (env, name))).collect()
 }
 
-/// The same, given the `matrix`.
+/// The same as [`load_secrets`], given the `matrix`.
 ///
 /// # Errors
 /// As [`load_secrets`].
-#[expect(
-    clippy::disallowed_methods,
-    reason = "who runs the command holds the secrets that the matrix does not"
-)]
+#[expect(clippy::disallowed_methods, reason = "secrets without a value in the matrix are in the environment")]
 pub(super) fn find_secrets(
     plan: &Plan,
     decided: &[Decided],

@@ -18,7 +18,7 @@ pub(super) struct SelectArgs {
     #[arg(long = "model", value_name = "MODEL")]
     pub models: Vec<String>,
     /// Select jobs that meet this condition, such as `batch>=32`, `model=resnet18,resnet50` or `channels_last=true`; if
-    /// repeated, all conditions must hold.
+    /// repeated, all conditions must be met.
     #[arg(long = "only", value_name = "CONDITION")]
     pub only: Vec<String>,
 }
@@ -39,14 +39,14 @@ impl Selection {
 /// A selection that is invalid or empty.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum SelectError {
-    /// The condition has no operator, or nothing on one side of it.
+    /// The condition has no operator, or one of its sides is empty.
     #[error("`{0}` is not a condition: expected a field, one of `=` `!=` `<` `<=` `>` `>=`, and a value")]
     NoCondition(String),
-    /// A comparison of or with something that is not a number.
+    /// A numeric comparison with a side that is not a number.
     #[error("`{0}` compares numbers, but {1} is not a number")]
     NoNumber(String, String),
     /// A field that jobs do not have.
-    #[error("jobs have no field `{field}`, which `{condition}` names")]
+    #[error("jobs have no field `{field}` (in `{condition}`)")]
     UnknownField {
         /// The condition, as typed.
         condition: String,
@@ -159,7 +159,7 @@ pub(super) fn parse_condition(
     Ok((field, condition))
 }
 
-/// The parameters that jobs with these keys have: those that they declare, and those that their commands name.
+/// The parameters of jobs with these keys: the declared ones, and those in their commands.
 pub(super) fn own_parameters<'a>(keys: impl Iterator<Item = &'a Key>) -> BTreeSet<&'a str> {
     let mut own: BTreeSet<&str> = BTreeSet::new();
     for key in keys {
@@ -267,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn flags_are_told_as_a_shell_takes_them() {
+    fn flags_are_quoted_for_a_shell() {
         assert_eq!(SelectArgs::default().flags(), "");
         assert_eq!(
             args(&["a", "my env"], &["vgg16"], &["batch>=32", "data=it's"]).flags(),
@@ -276,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn what_makes_no_sense_is_said() {
+    fn rejects_invalid_selections() {
         let failure = |envs: &[&str], models: &[&str], only: &[&str]| {
             let failure = args(envs, models, only).apply(&plan()).unwrap_err();
             (failure.exit, failure.to_string())

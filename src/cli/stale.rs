@@ -1,4 +1,4 @@
-//! What verbs share that deal with stale jobs: the current state of the machine, and the messages.
+//! Stale jobs, for several verbs: the current state of the machine, decisions with it, and messages.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -20,9 +20,9 @@ use crate::text::{jobs_text, with_causes};
 pub(super) struct Here {
     /// The machine.
     pub(super) host: HostFacts,
-    /// Its programs, or why they cannot be found. In that case nothing is stale.
+    /// Its programs, or why they cannot be found. In that case no job is stale.
     pub(super) programs: Result<Programs, ProgramsError>,
-    /// The missing scripts that were already named.
+    /// The missing scripts that were already warned of.
     named: BTreeSet<String>,
 }
 
@@ -33,7 +33,7 @@ impl Here {
         Here { programs: Programs::probe(&host), host, named: BTreeSet::new() }
     }
 
-    /// What done jobs of `plan` would run with now.
+    /// The programs and settings that done jobs of `plan` would run with now.
     pub(super) fn present(&mut self, plan: &Plan, inventory: &Inventory) -> Present {
         match &mut self.programs {
             Ok(programs) => probe_present(programs, plan, inventory, &self.host),
@@ -46,7 +46,7 @@ impl Here {
         let present = self.present(plan, inventory);
         for script in missing_scripts(inventory.records(), &self.host, &present) {
             if self.named.insert(script.to_owned()) {
-                warn(&format!("{script} is not here, so nobody knows whether it has changed since it ran"));
+                warn(&format!("{script} is not here; it may have changed since it ran"));
             }
         }
         decide(plan, inventory, &self.host, &present, &needs(plan, inventory))
@@ -92,7 +92,7 @@ fn warn_of_plan(name: &str, error: &StoreError) {
     warn(&format!("the plan `{name}` is left out: {}", with_causes(error)));
 }
 
-/// What changed for the stale jobs of `decided`, with the number of jobs.
+/// The changes that made jobs of `decided` stale, with the number of jobs.
 pub(super) fn stale_reasons(decided: &[Decided]) -> BTreeMap<String, usize> {
     let mut reasons = BTreeMap::new();
     for decided in decided {
@@ -103,9 +103,9 @@ pub(super) fn stale_reasons(decided: &[Decided]) -> BTreeMap<String, usize> {
     reasons
 }
 
-/// Tells how many done jobs are stale, why, and the next commands; `None` if none is stale. `again` is the command that
-/// resumes their plan.
-pub(super) fn tell_stale(decided: &[Decided], again: &str, global: &Global) -> Option<String> {
+/// A message with the number of stale jobs, the reason and the next commands; `None` if no job is stale. `again` is the
+/// command that resumes their plan.
+pub(super) fn stale_message(decided: &[Decided], again: &str, global: &Global) -> Option<String> {
     let reasons = stale_reasons(decided);
     let number: usize = reasons.values().sum();
     let why = match reasons.first_key_value() {
@@ -130,7 +130,7 @@ pub(super) fn unconfirmed_jobs(inventory: &Inventory, decided: &[Decided]) -> BT
     }))
 }
 
-/// The next commands for stale jobs, if the reasons are shown elsewhere. `again` is the verb and arguments that run
+/// The next commands for stale jobs, if the reasons are shown elsewhere. `again` is the verb and arguments that resume
 /// their plan.
 pub(super) fn stale_hint(again: &str, global: &Global) -> String {
     let store = store_flag(global);
@@ -147,7 +147,7 @@ mod tests {
     use crate::plan::Change;
 
     #[test]
-    fn stale_jobs_are_counted_by_what_changed() {
+    fn stale_jobs_are_counted_by_change() {
         let global = Global { store: "runs".into(), quiet: false };
         let stale = |repeat, to: &str| {
             let change = Change { what: "driver".into(), from: "570.1".into(), to: to.into() };
@@ -155,14 +155,14 @@ mod tests {
             Decided { job, decision: Decision::Stale { changes: vec![change] } }
         };
         let done = Decided { job: Job::new(fixture::key("cpu", "vgg16", 16, 1)), decision: Decision::Skip };
-        let tell = |decided: &[Decided]| tell_stale(decided, "orchestrate resume t", &global);
-        assert_eq!(tell(std::slice::from_ref(&done)), None);
+        let message = |decided: &[Decided]| stale_message(decided, "orchestrate resume t", &global);
+        assert_eq!(message(std::slice::from_ref(&done)), None);
         assert_eq!(
-            tell(&[stale(1, "580.2"), done]).unwrap(),
+            message(&[stale(1, "580.2"), done]).unwrap(),
             "1 job is done but stale (driver 570.1 → 580.2); `orchestrate resume t --rerun-stale` repeats them, \
              `orchestrate accept --all` keeps their results"
         );
-        let several = tell(&[stale(1, "580.2"), stale(2, "580.2"), stale(3, "590.0")]).unwrap();
+        let several = message(&[stale(1, "580.2"), stale(2, "580.2"), stale(3, "590.0")]).unwrap();
         assert!(
             several
                 .starts_with("3 jobs are done but stale (driver 570.1 → 580.2; others have other changes)"),

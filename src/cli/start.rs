@@ -11,7 +11,7 @@ use crate::plan::{Decided, Inventory, quote};
 use crate::store::{Store, StoreError};
 use crate::text::{count_text, with_causes};
 
-/// The most plans that are shown: the last ones that were run.
+/// The most plans that are shown, the latest first.
 const MOST_PLANS: usize = 10;
 
 /// The words below.
@@ -24,7 +24,7 @@ struct Line {
     next: String,
 }
 
-/// Prints where the user is. It changes nothing.
+/// Prints the plans with their progress, or the first commands. Changes nothing.
 pub(super) fn run(global: &Global) -> Result<Exit, Failure> {
     let store = Store::at(&global.store).map_err(Failure::store)?;
     let names = store.plan_names().map_err(Failure::store)?;
@@ -68,7 +68,7 @@ fn line_of(
     })
 }
 
-/// What to type about a plan with jobs in these states.
+/// The next command for a plan with jobs in these states.
 pub(super) fn next_command(tally: &Tally, name: &str) -> String {
     let any = |states: &[State]| states.iter().any(|state| tally.of(*state) > 0);
     if any(&[State::Running]) {
@@ -96,7 +96,7 @@ fn list(store: &Store, lines: &[Line], plans: usize, layout: Layout) -> String {
     format!("{} in {place}{last}:\n\n{}", count_text(plans, "plan"), table_text(&drawn))
 }
 
-/// How to begin with an empty store.
+/// The first commands for an empty store.
 fn first_commands(store: &Store) -> String {
     format!(
         "Nothing has run in {} yet. To begin, write a matrix (docs/getting-started.md shows one), and type\n\n\

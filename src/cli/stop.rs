@@ -1,8 +1,8 @@
-//! `orchestrate stop`: ends what runs in a store.
+//! `orchestrate stop`: ends runs, jobs and orphaned workers of a store.
 //!
 //! A run is asked to stop by a file with the name of its owner's lock, a job by a file in its attempt's directory.
-//! Neither name is ever used twice, so nobody can be mistaken for another, whatever became of its process id. This also
-//! works from another host. A worker without an owner is ended here.
+//! These names are never reused, unlike process ids, so the wrong process is never stopped. This also works from
+//! another host. A worker without an owner is ended here.
 
 use std::time::Duration;
 
@@ -16,19 +16,19 @@ use super::runtime::wait_for;
 use super::{Exit, Failure, Global};
 use crate::event::{Event, Observer};
 use crate::files::{JobDir, probe_locks};
-use crate::lock::{Owners, ask_no_longer, ask_to_stop};
+use crate::lock::{Owners, request_stop, withdraw_stop_request};
 use crate::plan::quote;
-use crate::run::stop::{ask_to_end, end_orphan, is_running};
+use crate::run::stop::{end_orphan, is_running, request_end};
 use crate::store::{OpenAttempt, Store};
 use crate::text::{count_text, did_you_mean};
 
 /// The arguments of `orchestrate stop`.
 #[derive(Debug, clap::Args)]
 pub(super) struct StopArgs {
-    /// The name of a matrix, or the label, the directory or at least four digits of the id of a job [default:
-    /// everything that runs in the store].
+    /// The name of a matrix, or the label, the directory or at least four digits of the id of a job [default: all
+    /// running jobs of the store].
     what: Option<String>,
-    /// What tells the job from others with this label, such as `compile=true`; all conditions must hold.
+    /// Conditions that select one of several jobs with this label, such as `compile=true`; the job must meet all.
     #[arg(value_name = "CONDITION")]
     conditions: Vec<String>,
 }
@@ -40,12 +40,12 @@ impl StopArgs {
     }
 }
 
-/// Ends what runs, and waits until it has ended.
+/// Ends the selected jobs, and waits until they have ended.
 pub(super) fn run(args: &StopArgs, global: &Global) -> Result<Exit, Failure> {
     end(&args.words(), global).map(|_| Exit::Done)
 }
 
-/// Ends what runs of `words`, and waits until it has ended. Returns whether there was something.
+/// Ends the running jobs that `words` name, and waits until they have ended. Returns whether there were any.
 fn end(words: &[&String], global: &Global) -> Result<bool, Failure> {
     let store = Store::at(&global.store).map_err(Failure::store)?;
     if let Some(failure) = no_store(&store) {
@@ -57,19 +57,19 @@ fn end(words: &[&String], global: &Global) -> Result<bool, Failure> {
     })?
 }
 
-/// Ends what runs of the matrix or the job called `name`, and waits until it has ended. Returns whether there was
-/// something.
+/// Ends the running jobs of the matrix or the job called `name`, and waits until they have ended. Returns whether there
+/// were any.
 pub(super) fn stop_named(name: &String, global: &Global) -> Result<bool, Failure> {
     end(&[name], global)
 }
 
-/// The command that stops what `words` name; everything without words.
+/// The command that stops the matrix or job that `words` name; everything without words.
 fn command(words: &[&String], global: &Global) -> String {
     let what: String = words.iter().map(|word| format!(" {}", quote(word))).collect();
     format!("orchestrate stop{what}{}", store_flag(global))
 }
 
-/// What the user wants to stop.
+/// The jobs to stop.
 enum Wanted {
     Everything,
     /// The runs of the matrix of this name.
@@ -89,11 +89,11 @@ impl Wanted {
         match find_job(store, words.iter().copied()) {
             Ok(found) => Ok(Wanted::Job(found.dir)),
             Err(failure) if failure.exit == Exit::NothingSelected && conditions.is_empty() => {
-                let what = format!("the store {} has no matrix and no job `{word}`", store.root().display());
+                let what = format!("the store {} has no matrix or job `{word}`", store.root().display());
                 let near = did_you_mean(word, names.iter().map(String::as_str))
                     .or(failure.hint.filter(|hint| hint.starts_with("did you mean")));
                 let near =
-                    near.unwrap_or_else(|| format!("`{}` ends everything that runs", command(&[], global)));
+                    near.unwrap_or_else(|| format!("`{}` ends all running jobs", command(&[], global)));
                 Err(Failure::new(Exit::NothingSelected, what).hint(near))
             }
             Err(failure) => Err(failure),
@@ -104,26 +104,26 @@ impl Wanted {
 struct Stopping<'a> {
     store: &'a Store,
     global: &'a Global,
-    /// The command that does the same again.
+    /// The command for another attempt.
     again: String,
 }
 
-/// Something that was stopped.
+/// A stopped run or job.
 struct Stopped {
     /// The name of its matrix.
     matrix: String,
-    /// Whether its run goes on with other jobs.
-    run_goes_on: bool,
+    /// Whether its run continues with other jobs.
+    run_continues: bool,
 }
 
-/// How often to look whether something has ended.
+/// The interval of checks whether a process has ended.
 const LOOK: Duration = Duration::from_millis(100);
 
-/// How long something may take to end, beyond the grace of its worker.
+/// How long a process may take to end, beyond the grace of its worker.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 impl Stopping<'_> {
-    /// Returns whether there was something to stop.
+    /// Stops the `wanted` jobs. Returns whether there were any.
     async fn stop(&self, wanted: &Wanted) -> Result<bool, Failure> {
         let stopped = match wanted {
             Wanted::Everything => self.stop_all(None).await?,
@@ -131,18 +131,18 @@ impl Stopping<'_> {
             Wanted::Job(dir) => self.stop_job(dir).await?,
         };
         let flag = store_flag(self.global);
-        match stopped.first().map(|it| (quote(&it.matrix), it.run_goes_on)) {
+        match stopped.first().map(|it| (quote(&it.matrix), it.run_continues)) {
             None => {
                 let what = match wanted {
                     Wanted::Everything => "nothing runs".to_owned(),
-                    Wanted::Matrix(name) => format!("nothing of {name} runs"),
+                    Wanted::Matrix(name) => format!("no job of {name} runs"),
                     Wanted::Job(dir) => format!("{} does not run", dir.name()),
                 };
                 print_line(&format!("{what} in {}", self.store.root().display()))?;
             }
             Some((matrix, true)) => hint(
                 self.global.quiet,
-                &format!("its run goes on without it; `orchestrate resume {matrix}{flag}` runs it again"),
+                &format!("its run continues without it; `orchestrate resume {matrix}{flag}` runs it again"),
             ),
             Some((matrix, false)) => {
                 hint(self.global.quiet, &format!("`orchestrate resume {matrix}{flag}` continues"));
@@ -151,17 +151,17 @@ impl Stopping<'_> {
         Ok(!stopped.is_empty())
     }
 
-    /// Stops what was handed over of `matrix`, or of all, so that it starts nothing more, and then what runs.
+    /// Stops the queued jobs of `matrix`, or of all matrices, so that they start no more, and then the running ones.
     async fn stop_all(&self, matrix: Option<&str>) -> Result<Vec<Stopped>, Failure> {
         let cancelled = cancel(self.store, matrix).await;
-        // A queue that does not answer keeps nothing else alive.
+        // Everything else is stopped even if a queue does not answer.
         let runs = self.stop_runs(matrix).await;
         let (cancelled, mut stopped) = (cancelled?, Vec::new());
         for (name, cancelled) in cancelled {
             for (queue, tasks) in cancelled.tasks {
                 print_line(&format!("cancelled {} of {name} with {queue}", count_text(tasks, "task")))?;
             }
-            stopped.push(Stopped { matrix: name, run_goes_on: false });
+            stopped.push(Stopped { matrix: name, run_continues: false });
         }
         stopped.extend(runs?);
         Ok(stopped)
@@ -174,20 +174,20 @@ impl Stopping<'_> {
         let runs: Vec<OtherRun> =
             OtherRun::all(self.store).into_iter().filter(|run| is_wanted(run.matrix())).collect();
         for run in &runs {
-            ask_to_stop(&self.store.running(), &run.owner.name)?;
+            request_stop(&self.store.running(), &run.owner.name)?;
         }
         for run in runs {
             self.wait_for_run(&run).await?;
-            let who = run.owner.describe();
+            let owner = run.owner.describe();
             let job = run.job().map_or(String::new(), |job| format!("; it ran {job}"));
-            print_line(&format!("stopped the run of {}: {who}{job}", run.matrix()))?;
-            stopped.push(Stopped { matrix: run.matrix().to_owned(), run_goes_on: false });
+            print_line(&format!("stopped the run of {}: {owner}{job}", run.matrix()))?;
+            stopped.push(Stopped { matrix: run.matrix().to_owned(), run_continues: false });
         }
         for open in self.orphans()? {
             let name = open.attempt.provenance.matrix.name.to_string();
             if is_wanted(&name) {
                 self.end(&open).await?;
-                stopped.push(Stopped { matrix: name, run_goes_on: false });
+                stopped.push(Stopped { matrix: name, run_continues: false });
             }
         }
         Ok(stopped)
@@ -200,7 +200,7 @@ impl Stopping<'_> {
         let owner = open.attempt.owner().filter(|name| owners.is_at_work(name));
         match owner {
             Some(owner) => {
-                ask_to_end(&open.dir)?;
+                request_end(&open.dir)?;
                 let is_over = || {
                     let now = self.store.open_attempt(dir);
                     now.is_none_or(|now| now.dir != open.dir) || !owners.is_at_work(owner)
@@ -212,7 +212,7 @@ impl Stopping<'_> {
             None => return Ok(Vec::new()),
         }
         let matrix = open.attempt.provenance.matrix.name.to_string();
-        Ok(vec![Stopped { matrix, run_goes_on: owner.is_some_and(|name| owners.is_at_work(name)) }])
+        Ok(vec![Stopped { matrix, run_continues: owner.is_some_and(|name| owners.is_at_work(name)) }])
     }
 
     /// Stops the job in `dir`, which does not run, if it waits in a queue.
@@ -220,13 +220,13 @@ impl Stopping<'_> {
         let Some(cancelled) = cancel_job(self.store, dir).await? else { return Ok(Vec::new()) };
         let CancelledJob { matrix, queue } = cancelled;
         print_line(&format!("cancelled the task of {} with {queue}", dir.name()))?;
-        Ok(vec![Stopped { matrix, run_goes_on: true }])
+        Ok(vec![Stopped { matrix, run_continues: true }])
     }
 
     /// The attempts whose worker runs, but whose `orchestrate` died.
     fn orphans(&self) -> Result<Vec<OpenAttempt>, Failure> {
         let owners = Owners::of(self.store.running());
-        // Nobody ever ran in a store without this directory.
+        // A store without this directory was never used by a run.
         let by_locks = probe_locks(&self.store.running()).unwrap_or(true);
         let mut open = self.store.open_attempts(by_locks).map_err(Failure::store)?;
         open.retain(|open| !open.attempt.owner().is_some_and(|name| owners.is_at_work(name)));
@@ -237,7 +237,7 @@ impl Stopping<'_> {
     /// Ends a worker whose `orchestrate` died.
     async fn end(&self, open: &OpenAttempt) -> Result<(), Failure> {
         let label = open.job.label();
-        if !end_orphan(open, self.store, &mut Deaf).await? {
+        if !end_orphan(open, self.store, &mut SilentObserver).await? {
             return Err(self.still_runs(&format!("the worker of {label}")));
         }
         print_line(&format!("ended the worker of {label}, whose orchestrate had died"))
@@ -249,7 +249,7 @@ impl Stopping<'_> {
         let is_over = || !owners.is_at_work(&run.owner.name);
         match wait_until(is_over, grace + PATIENCE).await {
             true => {
-                ask_no_longer(&self.store.running(), &run.owner.name);
+                withdraw_stop_request(&self.store.running(), &run.owner.name);
                 Ok(())
             }
             false => Err(self.still_runs(&format!("orchestrate ({})", run.owner.describe()))),
@@ -285,9 +285,9 @@ async fn wait_until(is_over: impl Fn() -> bool, bound: Duration) -> bool {
     true
 }
 
-/// Whoever ends something tells what at the end.
-pub(super) struct Deaf;
+/// An observer that prints nothing, because `stop` reports the results itself.
+pub(super) struct SilentObserver;
 
-impl Observer for Deaf {
+impl Observer for SilentObserver {
     fn event(&mut self, _: &Event<'_>) {}
 }

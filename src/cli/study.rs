@@ -1,5 +1,5 @@
-//! What `aggregate` and `report` share: they load a plan and its records as a [`Study`], write the files of a report,
-//! and print the table of results.
+//! Code shared by `aggregate` and `report`: loads a plan and its records as a [`Study`], writes the files of a report,
+//! and prints the table of results.
 #![expect(clippy::disallowed_methods, reason = "the command line creates the report's directory")]
 
 use std::collections::{BTreeSet, HashSet};
@@ -30,7 +30,7 @@ use crate::store::Store;
 use crate::text::significant;
 use crate::threads;
 
-/// The plan, and what to read in addition to the store.
+/// The plan, and inputs in addition to the store.
 #[derive(Debug, clap::Args)]
 pub(super) struct StudyArgs {
     /// Name or file of a matrix that was run [default: the last one].
@@ -45,14 +45,14 @@ pub(super) struct StudyArgs {
     /// How the FLOPs of a training step are counted.
     #[arg(long, value_name = "NAME", value_enum, default_value_t)]
     flops_convention: FlopsConvention,
-    /// Include runs in the statistics that their marks leave out, such as contended ones. The tables and the report
-    /// mention this. Runs with an unsynchronised window have no throughput, so they stay out.
+    /// Include runs in the statistics that are left out because of their marks, such as contended ones. The tables and
+    /// the report mention this. Runs with an unsynchronised window have no throughput, so they stay out.
     #[arg(long)]
     include_marked: bool,
 }
 
 impl StudyArgs {
-    /// Those of `orchestrate report` without options.
+    /// The arguments of `orchestrate report` without options.
     pub(super) fn without_options() -> StudyArgs {
         StudyArgs {
             matrix: None,
@@ -69,7 +69,7 @@ impl StudyArgs {
         self.reading().load(&store, self.matrix.as_deref(), global)
     }
 
-    /// How a plan and its records are read.
+    /// The settings for reading a plan and its records.
     pub(super) fn reading(&self) -> Reading<'_> {
         Reading {
             peaks_dir: &self.peaks_dir,
@@ -78,8 +78,8 @@ impl StudyArgs {
         }
     }
 
-    /// The commands that measure what `study` tells and report the same numbers, as one types them: with each argument
-    /// that changes a number.
+    /// The commands that repeat the measurements of `study` and report its numbers, with each argument that affects a
+    /// number.
     pub(super) fn commands(&self, study: &Study) -> [String; 2] {
         let mut report = format!("orchestrate report {}", quote(&study.matrix.name));
         if self.peaks_dir != Path::new(PEAKS_DIR) {
@@ -134,7 +134,7 @@ pub(super) fn write_files(directory: &Path, files: &[File]) -> Result<(), Failur
     Ok(())
 }
 
-/// How a plan and its records become a [`Study`].
+/// The settings for making a [`Study`] from a plan and its records.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Reading<'a> {
     /// The directory of the peaks.
@@ -176,7 +176,7 @@ impl Reading<'_> {
         let mut cells = cells(&plan, inventory);
         load_iterations(&mut cells, store, global);
         if cells.iter().all(|cell| cell.record().is_none()) {
-            return Err(nothing_to_show(&plan, inventory, store));
+            return Err(no_records(&plan, inventory, store));
         }
         let replaced = replaced(&cells, store);
         Ok(Study {
@@ -196,8 +196,8 @@ impl Reading<'_> {
     }
 }
 
-/// The earlier results of timing jobs that a re-run with the same worker replaced. What cannot be read is left out: no
-/// number rests on it.
+/// The earlier results of timing jobs that a re-run with the same worker replaced. Unreadable ones are left out,
+/// because no number depends on them.
 fn replaced(cells: &[Cell], store: &Store) -> Vec<Cell> {
     let mut found = Vec::new();
     for cell in cells.iter().filter(|cell| cell.is_timing()) {
@@ -215,10 +215,10 @@ fn replaced(cells: &[Cell], store: &Store) -> Vec<Cell> {
     found
 }
 
-/// No job of `plan` has a record. If an env was renamed, it has some under the old name.
-fn nothing_to_show(plan: &Plan, inventory: &Inventory, store: &Store) -> Failure {
+/// The failure for a `plan` without records. Names records of a renamed env, if there are any.
+fn no_records(plan: &Plan, inventory: &Inventory, store: &Store) -> Failure {
     let (name, renamed) = (&plan.matrix.name, renamed(plan, inventory));
-    let mut message = format!("the store {} holds no record of {name}", store.root().display());
+    let mut message = format!("the store {} has no record of {name}", store.root().display());
     let mut remedy = format!("run it first: `orchestrate run {}`", plan.matrix.path);
     if !renamed.is_empty() {
         message = [vec![message], renamed_lines(&renamed)].concat().join("; ");
@@ -239,8 +239,8 @@ struct MakeError {
     source: std::io::Error,
 }
 
-/// Removes figures of an earlier report that this one no longer has, since they would contradict it. Only files with
-/// names of our figures are removed.
+/// Removes figures of an earlier report that this one no longer has, because they would contradict it. Only files with
+/// names of figures are removed.
 fn remove_old_figures(directory: &Path, files: &[File]) -> Result<(), MakeError> {
     let figures = directory.join("figures");
     let wrong = |source| MakeError { path: figures.clone(), source };
@@ -260,20 +260,20 @@ fn remove_old_figures(directory: &Path, files: &[File]) -> Result<(), MakeError>
 }
 
 fn cells(plan: &Plan, inventory: &Inventory) -> Vec<Cell> {
-    // A stale job is done: its record and its rows tell what it ran with.
+    // A stale job is done: its record and its rows show what it ran with.
     let standings = inventory.standings();
     let needs = needs(plan, inventory);
     let absences = Absences::new(plan, inventory, &needs);
-    let told = |job: Job| {
+    let cell_of = |job: Job| {
         let reason = match standings.of(&job) {
             Standing::Done(_) => String::new(),
-            // A config whose other repeats are enough lacks none.
+            // A repeat that is not needed is not missing.
             Standing::NotDone(not_done) => absences.why(&job, &not_done)?,
         };
         let PlannedEnv { peaks, usd_per_hour, .. } = plan.env(job.key()).clone();
         Some(Cell { peaks, usd_per_hour, ..cell(job, &standings, |_| reason) })
     };
-    plan.jobs().filter_map(told).collect()
+    plan.jobs().filter_map(cell_of).collect()
 }
 
 /// The results as a table for the terminal, with a note below if they include marked runs.
@@ -281,14 +281,13 @@ pub(super) fn results_text(study: &Study, analysis: &Analysis<'_>) -> String {
     format!("{}\n{}", results_table(analysis), notes(study)).trim_end().to_owned()
 }
 
-/// What readers have to know about the statistics of `study`, a line each.
+/// The notes on the statistics of `study`, one line each.
 pub(super) fn notes(study: &Study) -> String {
     let mut text = String::new();
     if study.convention.leaves_out_work() {
         let convention = study.convention.as_str();
-        text += &format!(
-            "the FLOPs are counted by `{convention}`, which leaves out work, for comparison alone\n"
-        );
+        text +=
+            &format!("the FLOPs are counted by `{convention}`, which leaves out work, only for comparison\n");
     }
     if study.include_marked {
         text += &format!("{MARKED_ARE_INCLUDED}\n");

@@ -1,5 +1,4 @@
-//! What `report` prints: the fastest config of each network and what limits it, how sure that is, and where the rest
-//! is.
+//! The output of `report`: the fastest config of each network with its bound and certainty, and where to find the rest.
 
 use comfy_table::CellAlignment;
 
@@ -11,10 +10,10 @@ use crate::analysis::group::unit;
 use crate::analysis::leader::{Leader, Measured, leaders};
 use crate::text::count_text;
 
-/// The most rows that are shown, so that everything fits a screen.
+/// The most rows, so that everything fits a screen.
 const MOST_LINES: usize = 8;
 
-/// What answers come below the table, each with its first few sentences.
+/// The answers below the table, each with its number of sentences.
 const ANSWERS: [(Question, usize); 3] =
     [(Question::Certainty, 1), (Question::LeftOut, 1), (Question::Missing, 2)];
 
@@ -30,7 +29,7 @@ pub(super) fn summary_text(analysis: &Analysis<'_>, layout: Layout) -> String {
     format!("Fastest configs:\n\n{fastest}{more}\n{}", answers.collect::<String>())
 }
 
-/// What is only printed with `--tables`.
+/// The parts that are only printed with `--tables`: `12 rows and 3 findings`.
 pub(super) fn rest(analysis: &Analysis<'_>) -> String {
     let rows = count_text(analysis.rows.len(), "row");
     let findings = count_text(alike(&analysis.findings).len(), "finding");
@@ -89,7 +88,7 @@ mod tests {
     use crate::analysis::fixture::{StudyBuilder, key};
 
     #[test]
-    fn the_fastest_config_of_each_network_is_shown_and_the_rest_is_counted() {
+    fn shows_the_fastest_config_per_network_and_counts_the_rest() {
         let mut study = StudyBuilder::new();
         for model in 0..10 {
             for (batch, rate) in [(8, 20.0), (16, 30.0 + f64::from(model)), (32, 25.0)] {
@@ -102,12 +101,12 @@ mod tests {
         assert_eq!(rows.len(), MOST_LINES, "{text}");
         assert!(rows.iter().all(|row| row.split_whitespace().nth(3) == Some("16")), "{text}");
         assert!(text.contains("… and 3 more\n"), "{text}");
-        assert!(text.contains("\nHow sure it is: ") && text.contains("\nWhat is missing: "), "{text}");
+        assert!(text.contains("\nCertainty: ") && text.contains("\nMissing: "), "{text}");
         assert!(text.lines().count() <= 20, "{text}");
     }
 
     #[test]
-    fn a_network_without_a_result_says_why() {
+    fn a_network_without_a_result_has_its_reason() {
         let study = StudyBuilder::new().not_run(key("cpu", "m", 8, 1), "no time").build();
         let text = summary_text(&analyse(&study), Layout::Plain);
         assert!(text.contains("no time"), "{text}");

@@ -1,4 +1,4 @@
-//! What is wrong with a command line, and the next command to type.
+//! Errors of the command line, and the next command to type.
 
 use std::error::Error as _;
 
@@ -8,8 +8,8 @@ use clap::error::{ContextKind, ContextValue, Error, ErrorKind};
 use super::{Exit, Failure};
 use crate::text::{did_you_mean, nearest, one_of};
 
-/// The mistake in `arguments`, the words after the program's name, for which `root` failed with `error`. `None` if the
-/// user asked for help or for the version.
+/// The failure for `error` of `root` in `arguments`, the words after the program's name. `None` if the user asked for
+/// help or for the version.
 pub(super) fn explain(error: &Error, mut root: Command, arguments: &[String]) -> Option<Failure> {
     // Only a built command has the global options in its verbs.
     root.build();
@@ -30,14 +30,14 @@ pub(super) fn explain(error: &Error, mut root: Command, arguments: &[String]) ->
     Some(Failure::new(Exit::Usage, what).hint(hint))
 }
 
-/// What verbs of other programs do, and how to do it here.
+/// Verbs of other programs, and how to do the same here.
 const ELSEWHERE: [(&[&str], &str); 8] = [
     (
         &["ls", "list"],
-        "`orchestrate` alone lists the plans of the store, and `orchestrate status` the configs of one",
+        "`orchestrate` without a verb lists the plans of the store, and `orchestrate status` the configs of one",
     ),
-    (&["cancel", "kill", "abort", "end"], "`orchestrate stop` ends what runs"),
-    (&["continue", "restart", "retry"], "`orchestrate resume` runs what is missing"),
+    (&["cancel", "kill", "abort", "end"], "`orchestrate stop` ends running jobs"),
+    (&["continue", "restart", "retry"], "`orchestrate resume` runs the missing jobs"),
     (
         &["clean", "rm", "remove", "delete", "purge"],
         "orchestrate deletes no result; `orchestrate show JOB` names its directory, which you may delete",
@@ -49,7 +49,7 @@ const ELSEWHERE: [(&[&str], &str); 8] = [
     (&["start", "launch", "exec", "submit", "bench"], "`orchestrate run MATRIX.yaml` runs a matrix"),
     (
         &["diff"],
-        "`orchestrate compare` compares two sides, and `orchestrate explain` tells what changed for a job",
+        "`orchestrate compare` compares two sides, and `orchestrate explain` shows the changes since a job ran",
     ),
     (&["validate", "lint"], "`orchestrate check MATRIX.yaml` finds the mistakes of a matrix"),
 ];
@@ -97,7 +97,7 @@ struct Mistake<'a> {
 }
 
 impl Mistake<'_> {
-    /// The words that clap tells about the mistake.
+    /// The words of the mistake, from clap.
     fn words(&self, kind: ContextKind) -> Vec<String> {
         match self.error.get(kind) {
             Some(ContextValue::String(word)) => vec![word.clone()],
@@ -133,7 +133,7 @@ impl Mistake<'_> {
         let pairs = self.arguments.iter().zip(self.arguments.iter().skip(1));
         let mut values = pairs.filter(|(option, value)| self.call.takes_value(option) && is_negative(value));
         if let Some((option, value)) = values.next().filter(|_| word.starts_with('-')) {
-            let what = format!("`{value}` is not a value of `{option}`: no value begins with `-`");
+            let what = format!("`{value}` is not a value of `{option}`: values must not begin with `-`");
             return (what, self.call.help(&format!("describes `{option}`")));
         }
         if !word.starts_with('-') {
@@ -167,7 +167,7 @@ impl Mistake<'_> {
         (format!("`{word}` is not a value of `{name}`: {expected}"), hint)
     }
 
-    /// clap does not say which argument it is. Its letters that are none have been replaced.
+    /// clap does not name the argument. Its invalid bytes have been replaced.
     fn not_text(&self) -> (String, String) {
         let is_garbled = |word: &&String| word.contains(char::REPLACEMENT_CHARACTER);
         let word = self.arguments.iter().find(is_garbled).map_or("of this call", String::as_str);
@@ -208,7 +208,7 @@ fn bare(name: &str) -> String {
     name.split(' ').next().unwrap_or(name).trim_end_matches("...").to_owned()
 }
 
-/// What clap says, without its heading.
+/// The first line of clap's message, without `error: `.
 fn first_line(error: &Error) -> String {
     let text = error.to_string();
     let line = text.lines().next().unwrap_or_default();
@@ -236,8 +236,12 @@ mod tests {
         for (line, what, hint) in [
             ("rnu a.yaml", "`orchestrate` has no verb `rnu`", "did you mean `orchestrate run`?"),
             ("statsu", "`orchestrate` has no verb `statsu`", "did you mean `orchestrate status`?"),
-            ("ls", "`orchestrate` has no verb `ls`", "`orchestrate` alone lists the plans of the store"),
-            ("cancel", "`orchestrate` has no verb `cancel`", "`orchestrate stop` ends what runs"),
+            (
+                "ls",
+                "`orchestrate` has no verb `ls`",
+                "`orchestrate` without a verb lists the plans of the store",
+            ),
+            ("cancel", "`orchestrate` has no verb `cancel`", "`orchestrate stop` ends running jobs"),
             ("clean", "`orchestrate` has no verb `clean`", "orchestrate deletes no result"),
             ("init x", "`orchestrate` has no verb `init`", "copy the matrix of docs/getting-started.md"),
             (
@@ -265,17 +269,17 @@ mod tests {
             ("status a b", "`orchestrate status` takes no argument `b`", "`orchestrate status --help` lists"),
             (
                 "logs j --attempt -3",
-                "`-3` is not a value of `--attempt`: no value begins with `-`",
+                "`-3` is not a value of `--attempt`: values must not begin with `-`",
                 "`orchestrate logs --help` describes `--attempt`",
             ),
             (
                 "doctor --look -3s",
-                "`-3s` is not a value of `--look`: no",
+                "`-3s` is not a value of `--look`: values must",
                 "`orchestrate doctor --help` describes",
             ),
             (
                 "plan a.yaml --only -3",
-                "`-3` is not a value of `--only`: no",
+                "`-3` is not a value of `--only`: values must",
                 "`orchestrate plan --help` describes",
             ),
             (
@@ -328,7 +332,7 @@ mod tests {
     }
 
     #[test]
-    fn help_and_the_version_are_no_mistakes() {
+    fn help_and_version_are_not_mistakes() {
         for line in ["--help", "run --help", "--version", "peaks"] {
             assert_eq!(mistake(line), None, "{line}");
         }

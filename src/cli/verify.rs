@@ -1,4 +1,4 @@
-//! `orchestrate verify`: whether every file of the store is as it was written.
+//! `orchestrate verify`: checks that every file of the store is unaltered.
 
 use serde::Serialize;
 
@@ -21,7 +21,7 @@ pub(super) struct VerifyArgs {
     json: bool,
 }
 
-/// Checks every record, the files that it rests on and every saved plan against their seals, and prints what differs.
+/// Checks every record, its files and every saved plan against their seals, and prints the differences.
 pub(super) fn run(args: VerifyArgs, global: &Global) -> Result<Exit, Failure> {
     let store = Store::at(&global.store).map_err(Failure::store)?;
     if let Some(failure) = no_store(&store) {
@@ -52,9 +52,9 @@ struct Verification {
     schema: u32,
     /// Directories of jobs.
     jobs: usize,
-    /// Records, those of earlier attempts included.
+    /// Records, including those of earlier attempts.
     records: usize,
-    /// Files that records rest on.
+    /// Files of records.
     files: usize,
     /// Saved plans.
     plans: usize,
@@ -62,7 +62,7 @@ struct Verification {
     imports: usize,
     /// Records of an older version, without a seal.
     unsealed: usize,
-    /// What is not as it was written.
+    /// The altered files.
     differs: Vec<BreachView>,
     /// Files of older versions with the value of a secret.
     open_secrets: Vec<OpenSecretView>,
@@ -72,7 +72,7 @@ struct Verification {
 struct OpenSecretView {
     directory: String,
     file: String,
-    /// The name of the environment variable. Its value is never told.
+    /// The name of the environment variable. Its value is never printed.
     variable: String,
 }
 

@@ -1,4 +1,4 @@
-//! The texts of parameters, marks and hints that several verbs share.
+//! Texts of parameters, marks and hints for several verbs.
 
 use super::remedy::remedy;
 use crate::analysis::marks::{Mark, MarkName};
@@ -6,7 +6,7 @@ use crate::files::JobDir;
 use crate::job::{Key, parameter};
 use crate::record::Outcome;
 
-/// A parameter's value in a table; `auto` if the shipped worker chooses, `-` if the worker is told nothing of it.
+/// A parameter's value in a table; `auto` if the shipped worker chooses it, `-` if it is not passed to the worker.
 pub(super) fn param_text(key: &Key, name: &str) -> String {
     let chooses = key.worker.is_shipped() && parameter(name).is_some();
     let absent = || if chooses { "auto" } else { "-" }.to_owned();
@@ -23,14 +23,14 @@ pub(super) fn mark_text(mark: &Mark) -> String {
     format!("{mark} ({effect})")
 }
 
-/// What `mark` means and what to do about it, in two sentences.
+/// The meaning and the remedy of `mark`, in two sentences.
 pub(super) fn mark_advice(mark: &Mark) -> String {
     let declared = MarkName::from(mark).declaration();
     format!("{} {}", declared.meaning, declared.remedy)
 }
 
-/// What to do after an attempt of the job in `dir`, of `key`, failed: what its last words suggest, then where to look.
-/// `store_flag` is `--store DIR` for commands to type, with a blank in front.
+/// The hint after a failed attempt of the job of `key` in `dir`: a remedy for its error message, if known, and the
+/// command that shows its output. `store_flag` is ` --store DIR` for commands to type.
 pub(super) fn failure_hint(
     outcome: &Outcome,
     key: &Key,
@@ -38,12 +38,12 @@ pub(super) fn failure_hint(
     attempt: u32,
     store_flag: &str,
 ) -> String {
-    let look = where_to_look(outcome, dir, attempt, store_flag);
+    let look = output_hint(outcome, dir, attempt, store_flag);
     remedy(outcome, key).map_or_else(|| look.clone(), |remedy| format!("{remedy}; {look}"))
 }
 
-/// Where to look at the output of an attempt that failed, or how to mend what its worker reports.
-fn where_to_look(outcome: &Outcome, dir: &JobDir, attempt: u32, store_flag: &str) -> String {
+/// The command that shows the output of a failed attempt, or the remedy for a wrong measurement.
+fn output_hint(outcome: &Outcome, dir: &JobDir, attempt: u32, store_flag: &str) -> String {
     let name = dir.name();
     match outcome {
         Outcome::BadOutput { .. } => format!(
@@ -53,7 +53,7 @@ fn where_to_look(outcome: &Outcome, dir: &JobDir, attempt: u32, store_flag: &str
         ),
         Outcome::SettingMismatch { .. } => format!(
             "make the worker do what is declared, or declare what it does; `orchestrate show {name}{store_flag}` prints \
-             what it reported"
+             its measurement"
         ),
         Outcome::Succeeded
         | Outcome::Exited { .. }
@@ -75,7 +75,7 @@ mod tests {
     use crate::job::{ParamValue, Params, WorkerTemplate};
 
     #[test]
-    fn only_what_a_worker_chooses_is_auto() {
+    fn only_settings_chosen_by_the_worker_are_auto() {
         let shipped = Key::example();
         let own = Key {
             worker: WorkerTemplate::Command(["python".into(), "{compile}".into()].into()),
@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_worker_reports_wrongly_is_not_looked_for_in_the_logs() {
+    fn wrong_output_has_a_hint_other_than_the_logs() {
         let dir = JobDir::at("runs/a-0123".into());
         let hint = |outcome: Outcome| failure_hint(&outcome, &Key::example(), &dir, 2, " --store runs");
         assert_eq!(
@@ -100,7 +100,7 @@ mod tests {
         assert_eq!(
             hint(Outcome::SettingMismatch { mismatches: Vec::new() }),
             "make the worker do what is declared, or declare what it does; `orchestrate show a-0123 --store runs` \
-             prints what it reported"
+             prints its measurement"
         );
         assert_eq!(
             hint(Outcome::Exited { code: 1, message: None }),

@@ -1,14 +1,13 @@
-//! Breaks text for a terminal at words.
+//! Wraps text for a terminal at words.
 
 use unicode_width::UnicodeWidthStr;
 
-/// What the second line of a wrapped line is indented by, in addition to what the first one is.
+/// The indentation of the continuation of a wrapped line, in addition to that of its first line.
 const INDENT: usize = 2;
 
-/// `text`, of which each line that is wider than `width` becomes several. They break at blanks, but not within
-/// backticks, so that a command can be copied, and not before a `%`. A word that is wider has a line of its own,
-/// without the indentation if it fits that way. A value that is aligned behind its name stays aligned. Any other line
-/// with several blanks in a row stays as it is.
+/// `text` with each line that is wider than `width` wrapped at blanks, but not within backticks, so that a command can
+/// be copied, and not before a `%`. A wider word gets a separate line, without the indentation if it fits that way. A
+/// value that is aligned after its name stays aligned. Any other line with several blanks in a row is not changed.
 ///
 /// ```text
 /// - a finding about a row that       - a finding about a row that
@@ -19,7 +18,7 @@ pub(super) fn wrapped(text: &str, width: usize) -> String {
     lines.join("\n")
 }
 
-/// The same for a single line that breaks even if it is aligned with others. Within a line, blanks stay as they are.
+/// The same for a single line that wraps even if it is aligned with others. Blanks within a line are kept.
 pub(super) fn wrapped_whole(line: &str, width: usize) -> String {
     if line.width() <= width { line.to_owned() } else { broken(line, width) }
 }
@@ -32,7 +31,7 @@ fn wrapped_line(line: &str, width: usize) -> String {
     let Some((name, value)) = text.split_once("  ") else { return broken(line, width) };
     let value = value.trim_start();
     let (before, room) = (line.width() - value.width(), width / 2);
-    // Other blanks in a row align something with other lines: a table, or what a `^` below points to.
+    // Several blanks in a row align the line with others: in a table, or above a `^`.
     if value.contains("  ") || name.contains('|') || before > room {
         return line.to_owned();
     }
@@ -60,7 +59,7 @@ fn broken_to(text: &str, width: usize, hang: usize) -> String {
             last.push_str(blanks);
             last.push_str(word);
         } else {
-            // Without the indentation, a word that just fits is not broken by the terminal.
+            // Without the indentation, a word that just fits is not wrapped by the terminal.
             let begins = width.checked_sub(word.width()).map_or(hang, |room| room.min(hang));
             lines.push(format!("{}{word}", " ".repeat(begins)));
         }
@@ -68,8 +67,8 @@ fn broken_to(text: &str, width: usize, hang: usize) -> String {
     lines.join("\n")
 }
 
-/// The words of `text`, each with the blanks before it. What stands between two backticks is one word, and so are a
-/// number and its `%`.
+/// The words of `text`, each with the blanks before it. Text between two backticks is one word, as are a number and
+/// its `%`.
 fn words(text: &str) -> Vec<(&str, &str)> {
     let mut words = Vec::new();
     let mut rest = text.trim_end();
@@ -92,7 +91,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_break_at_words() {
+    fn lines_wrap_at_words() {
         let text =
             "- the throughput of resnet18 varies by 12 %\n  report: report/quickstart/report.md\nshort";
         let expected = "- the throughput of\n  resnet18 varies by\n  12 %\n  report:\n    \
@@ -122,13 +121,13 @@ mod tests {
     }
 
     #[test]
-    fn what_is_aligned_stays() {
+    fn aligned_lines_are_not_wrapped() {
         let source = "  3 | models: [resnet18]   # a comment\n    |          ^^^^^^^^";
         assert_eq!(wrapped(source, 20), source);
     }
 
     #[test]
-    fn a_line_of_a_run_breaks_although_it_is_aligned() {
+    fn narrated_lines_wrap_although_they_are_aligned() {
         let line = "[ 1/36] done   cpu_vgg16_fp32_bs4_run1  381.0 images/s in 1.2s";
         let expected = "[ 1/36] done   cpu_vgg16_fp32_bs4_run1  381.0\n  images/s in 1.2s";
         assert_eq!(wrapped_whole(line, 46), expected);

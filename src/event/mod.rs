@@ -1,6 +1,6 @@
-//! The events of a run, and the sentences that report them. The rooms `lock` and `run` send events, and an [`Observer`]
-//! of the command line listens. The [`Narrator`] turns events into text. It never writes anything, never looks at a
-//! clock, and does not know whether its text ends up in a progress bar, on a line or nowhere.
+//! The events of a run, and the sentences that report them. The rooms `lock` and `run` call an [`Observer`] of the
+//! command line with each event. The [`Narrator`] turns events into text. It never prints and never reads a clock, and
+//! it is independent of how its text is displayed.
 
 mod narrator;
 mod summary;
@@ -14,27 +14,27 @@ use crate::plan::{Decided, Decision};
 use crate::protocol::Progress;
 use crate::record::Record;
 
-pub use narrator::{Current, Narrator, Saying, Weight};
+pub use narrator::{Current, NarratedLine, Narrator, Weight};
 pub use summary::Summary;
 
-/// Listens to a run. It cannot fail and so cannot disturb the run: a terminal that has gone away is its own problem.
+/// Receives the events of a run. It cannot fail, so that a closed terminal does not disturb the run.
 pub trait Observer {
-    /// Something happened.
+    /// Handles an event.
     fn event(&mut self, event: &Event<'_>);
 }
 
-/// Something that happened in a run.
+/// An event of a run.
 ///
 /// Every job whose decision [runs](Decision::runs) leaves the queue exactly once: by [`Event::Ended`] without `retry`,
 /// by [`Event::Left`], or by [`Event::GivenUp`]. After [`Event::Stopping`] the rest stays in the queue.
 #[derive(Clone, Copy, Debug)]
 pub enum Event<'a> {
-    /// The run begins. It goes through these jobs in order.
+    /// The run begins. It processes these jobs in order.
     Began {
         /// Every selected job, with its decision.
         jobs: &'a [Decided],
     },
-    /// The run waits until somebody else is done.
+    /// The run waits for another process.
     Waiting(&'a Waiting),
     /// The wait is over.
     Resumed,
@@ -42,14 +42,14 @@ pub enum Event<'a> {
     Started {
         /// The job.
         job: &'a Job,
-        /// Which attempt this is, from 1, over all runs.
+        /// The number of the attempt, from 1, over all runs.
         attempt: u32,
     },
     /// The worker reported its progress.
     Progress {
         /// The job.
         job: &'a Job,
-        /// How far it is.
+        /// The progress.
         progress: Progress,
     },
     /// An attempt ended, and its record is on disk. If `record.observed.adopted`, it was left behind by an
@@ -67,68 +67,68 @@ pub enum Event<'a> {
         /// The job.
         job: &'a Job,
     },
-    /// A job that was going to run will not run, for this reason; or one that might have is not needed.
+    /// A job that was going to run, or might have been needed, will not run.
     Left {
         /// The job.
         job: &'a Job,
-        /// Why: somebody else finished it or stopped repeating it ([`Decision::Skip`]), a smaller batch ran out of
-        /// memory meanwhile, or the other repeats of its config are enough.
+        /// The reason: another process finished it or stopped repeating it ([`Decision::Skip`]), a smaller batch ran
+        /// out of memory meanwhile, or the other repeats of its config are sufficient.
         decision: &'a Decision,
     },
-    /// A job cannot run, or its result cannot be saved, because something is wrong with its directory. Or its task
-    /// ended without a result.
+    /// A job cannot run, or its result cannot be saved, because of an error of its directory. Or its task ended without
+    /// a result.
     GivenUp {
         /// The job.
         job: &'a Job,
-        /// What is wrong, as a sentence.
+        /// The error, as a sentence.
         why: &'a str,
-        /// What to do about it, as a clause: `repair runs/x, and the next run will try again`.
+        /// The remedy, as a clause: `repair runs/x, and the next run will try again`.
         remedy: &'a str,
     },
-    /// A job waits until the machine is as quiet and as cool as its limits ask.
+    /// A job waits until the machine is as quiet and as cool as its limits require.
     Gated {
         /// The job.
         job: &'a Job,
-        /// What it waits for, as a phrase: `other processes keep 1.20 processors busy (quiet: 0.25)`.
+        /// The reason of the wait, as a phrase: `other processes keep 1.20 processors busy (quiet: 0.25)`.
         why: &'a str,
-        /// The first event of this wait. More follow, about one per second.
+        /// Whether this is the first event of this wait. More follow, about one per second.
         first: bool,
     },
-    /// The run idles between two jobs, for this long.
+    /// The run pauses between two jobs for this long.
     CoolingDown(Duration),
-    /// The run was told to stop. No more jobs will start.
+    /// The run was asked to stop. No more jobs will start.
     Stopping {
         /// The signal: `SIGINT`, `SIGTERM` or `SIGHUP`.
         by: &'a str,
-        /// What becomes of the current worker.
+        /// The fate of the current worker.
         fate: WorkerFate<'a>,
     },
-    /// Something expected that the user might still wonder about, as a sentence.
+    /// A note about something expected, as a sentence.
     Note(&'a str),
-    /// Something the user should know, as a sentence.
+    /// A warning, as a sentence.
     Warning(&'a str),
     /// The run is over.
     Finished(&'a Summary),
 }
 
-/// What becomes of the worker when a run is told to stop.
+/// The fate of the worker when a run is asked to stop.
 #[derive(Clone, Copy, Debug)]
 pub enum WorkerFate<'a> {
     /// There is no worker.
     None,
     /// It is asked to end.
     Asked,
-    /// It is killed at once.
+    /// It is killed immediately.
     Killed,
-    /// It was started for this job by an `orchestrate` that died. The run only waited for it, and it keeps running.
+    /// It keeps running. An `orchestrate` that died had started it for this job, and the run only waited for it.
     GoesOn(&'a Job),
 }
 
-/// What a run waits for.
+/// A wait of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Waiting {
-    /// As a phrase that follows "waiting for": `the host`, `the worker of mac_cpu_vgg16_fp32_bs16_run1`.
+    /// The subject of the wait, to complete "waiting for": `the host`, `the worker of mac_cpu_vgg16_fp32_bs16_run1`.
     pub what: String,
-    /// Who holds it, as a phrase, if that is known.
+    /// The holder of it, as a phrase, if known.
     pub holder: Option<String>,
 }

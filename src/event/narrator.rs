@@ -1,4 +1,4 @@
-//! Turns the events of a run into lines of text, without a terminal: [`Event`]s in, [`Saying`]s out.
+//! Turns the events of a run into lines of text, without a terminal: [`Event`]s in, [`NarratedLine`]s out.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -12,21 +12,21 @@ use crate::text::{duration_text, jobs_text, rate_text};
 
 /// One line about a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Saying {
+pub struct NarratedLine {
     /// The line, without a line break.
     pub text: String,
-    /// Who should see it.
+    /// Its importance.
     pub weight: Weight,
 }
 
-/// Who should see a line.
+/// The importance of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Weight {
-    /// Only those without progress bars, since the bars show it too.
+    /// Shown only without progress bars, because the bars show it too.
     Step,
-    /// Everybody, unless `--quiet` was given.
+    /// Shown unless `--quiet` is given.
     News,
-    /// Everybody, even with `--quiet`.
+    /// Shown even with `--quiet`.
     Error,
 }
 
@@ -37,20 +37,20 @@ pub struct Narrator {
     forecast: Forecast,
     /// The jobs in the queue, and the one that is running.
     open: BTreeSet<JobId>,
-    /// How many jobs have been in the queue so far.
+    /// The number of jobs that have been in the queue so far.
     to_run: usize,
     /// Parameters that differ between jobs but are not part of their labels.
     varying: Vec<String>,
     failed: usize,
-    /// The configs of which was said that they have enough repeats.
+    /// The configs that were reported to have enough repeats.
     satisfied: BTreeSet<JobId>,
     current: Option<Current>,
 }
 
-/// What a run is doing now: running a job, or waiting.
+/// The current activity of a run: running a job, or waiting.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Current {
-    /// The job, or what the run is waiting for.
+    /// The job, or the subject of the wait.
     pub title: String,
     /// The job's phase, such as `warm-up`; empty while the run waits.
     pub phase: String,
@@ -72,7 +72,7 @@ impl Narrator {
         }
     }
 
-    /// How many jobs have left the queue, and how many have been in it.
+    /// The numbers of jobs that have left the queue, and that have been in it.
     pub fn position(&self) -> (usize, usize) {
         (self.to_run - self.open.len().min(self.to_run), self.to_run)
     }
@@ -82,20 +82,20 @@ impl Narrator {
         if self.failed == 0 { String::new() } else { format!(" · {} failed", self.failed) }
     }
 
-    /// What the run is doing now.
+    /// The current activity.
     pub fn current(&self) -> Option<&Current> {
         self.current.as_ref()
     }
 
-    /// How long the remaining jobs will take, counting the running one in full. In O(1).
+    /// The estimated time of the remaining jobs, counting the running one in full. In O(1).
     pub fn time_left(&self) -> TimeLeft {
         self.forecast.time_left()
     }
 
-    /// Takes in an event. Returns the line that reports it, if there is one.
-    pub fn tell(&mut self, event: &Event<'_>) -> Option<Saying> {
-        let step = |text| Some(Saying { text, weight: Weight::Step });
-        let news = |text| Some(Saying { text, weight: Weight::News });
+    /// Processes an event. Returns the line that reports it, if there is one.
+    pub fn narrate(&mut self, event: &Event<'_>) -> Option<NarratedLine> {
+        let step = |text| Some(NarratedLine { text, weight: Weight::Step });
+        let news = |text| Some(NarratedLine { text, weight: Weight::News });
         match event {
             Event::Began { jobs } => news(self.began(jobs)),
             Event::Waiting(waiting) => step(self.waiting(waiting)),
@@ -200,7 +200,7 @@ impl Narrator {
         self.current = Some(Current { title, phase: String::new(), iterations: None });
     }
 
-    fn ended(&mut self, job: &Job, record: &Record, retry: bool) -> Saying {
+    fn ended(&mut self, job: &Job, record: &Record, retry: bool) -> NarratedLine {
         let counter = self.counter();
         self.current = None;
         self.forecast.learn(record);
@@ -210,11 +210,11 @@ impl Narrator {
         let took = duration_text(record.wall_s());
         if record.outcome.is_success() {
             let text = format!("{counter} done   {}{} in {took}", self.title(job), result(record));
-            return Saying { text, weight: Weight::News };
+            return NarratedLine { text, weight: Weight::News };
         }
         if record.outcome.policy().leaves == State::Waiting {
             let text = format!("{counter} stopped {} {} after {took}", self.title(job), record.outcome);
-            return Saying { text, weight: Weight::News };
+            return NarratedLine { text, weight: Weight::News };
         }
         let then = if retry {
             "; it will be tried again"
@@ -223,7 +223,7 @@ impl Narrator {
             ""
         };
         let text = format!("{counter} FAILED {} {} after {took}{then}", self.title(job), record.outcome);
-        Saying { text, weight: if retry { Weight::News } else { Weight::Error } }
+        NarratedLine { text, weight: if retry { Weight::News } else { Weight::Error } }
     }
 
     fn left(&mut self, job: &Job, decision: &Decision) -> String {
@@ -254,13 +254,13 @@ impl Narrator {
         self.satisfied.insert(job.key().config_id()).then_some(text)
     }
 
-    fn given_up(&mut self, job: &Job, why: &str, remedy: &str) -> Saying {
+    fn given_up(&mut self, job: &Job, why: &str, remedy: &str) -> NarratedLine {
         let counter = self.counter();
         self.current = None;
         self.close(job);
         self.failed += 1;
         let text = format!("{counter} FAILED {}: {why}; {remedy}", self.title(job));
-        Saying { text, weight: Weight::Error }
+        NarratedLine { text, weight: Weight::Error }
     }
 
     /// Puts `job` into the queue, unless it is in it.
@@ -316,13 +316,13 @@ fn stopping(by: &str, fate: WorkerFate<'_>) -> String {
     match fate {
         WorkerFate::None => format!("stopping ({by}): no more jobs will start"),
         WorkerFate::Asked => {
-            // Who stopped it otherwise has not pressed Ctrl-C yet.
+            // If another signal stopped it, the user has not pressed Ctrl-C yet.
             let key = if by == "SIGINT" { "another Ctrl-C" } else { "Ctrl-C" };
             format!(
-                "stopping ({by}): no more jobs will start, and the worker was asked to end; {key} kills it at once"
+                "stopping ({by}): no more jobs will start, and the worker was asked to end; {key} kills it immediately"
             )
         }
-        WorkerFate::Killed => format!("stopping at once ({by}): killing the worker"),
+        WorkerFate::Killed => format!("stopping immediately ({by}): killing the worker"),
         WorkerFate::GoesOn(job) => format!(
             "stopping ({by}): no more jobs will start; the worker of {} keeps running, and `orchestrate resume` will \
              wait for it",

@@ -14,7 +14,7 @@ pub struct Summary {
     pub tally: Tally,
     /// The signal that stopped the run, if one did.
     pub stopped_by: Option<String>,
-    /// Jobs that were stopped alone, while the run went on.
+    /// Jobs that were stopped individually, while the run continued.
     pub stopped_alone: usize,
 }
 
@@ -37,7 +37,7 @@ impl Summary {
         }
     }
 
-    /// How many jobs are still waiting or running, or have not been found to be superfluous.
+    /// The number of jobs that are still waiting or running, or that might still be needed.
     pub fn left(&self) -> usize {
         [State::Waiting, State::IfNeeded, State::Running].map(|state| self.tally.of(state)).iter().sum()
     }
@@ -63,7 +63,7 @@ impl Summary {
         undone.map(|state| self.tally.of(*state)).sum::<usize>() == 0
     }
 
-    /// How many jobs there are in total.
+    /// The total number of jobs.
     pub fn jobs(&self) -> usize {
         self.done_before + self.tally.jobs()
     }

@@ -1,11 +1,12 @@
 //! Atomic writes: a file is complete or unchanged.
 //!
-//! tmp → fsync → rename → fsync(directory): whatever happens in between, a reader sees the old file or the new one.
-//! Without the syncs, this still holds for every reader, whoever is killed. But a power cut can leave an empty or cut
-//! file, so its readers must be able to tell.
+//! tmp → fsync → rename → fsync(directory): a reader sees the old file or the new one, even after a crash in between.
+//! Without the syncs, this is still true if a process is killed. But a power cut can leave an empty or truncated file,
+//! so its readers must be able to detect that.
 //!
-//! A crash can leave a hidden `.<name>.<pid>-<place>.tmp`, which nobody reads. Its name contains the process and where
-//! that runs, so programs that save the same plan at the same time do not mix their contents, even on two hosts.
+//! A crash can leave a hidden `.<name>.<pid>-<place>.tmp`, which is never read. Its name identifies the process, its
+//! container and its host, so programs that save the same plan at the same time do not mix their contents, even on two
+//! hosts.
 #![expect(clippy::disallowed_methods, reason = "this is the atomic writer that all other code uses")]
 
 use std::ffi::{OsStr, OsString};
@@ -38,10 +39,10 @@ pub fn write_atomic(path: &Path, contents: &[u8]) -> Result<(), WriteError> {
     write_atomic_by(path, |file| file.write_all(contents))
 }
 
-/// Writes to `path` atomically what `write` writes, for contents that are too large to be held.
+/// Writes the output of `write` to `path` atomically, for contents that are too large for memory.
 ///
 /// # Errors
-/// As [`write_atomic`], and as of `write`.
+/// As [`write_atomic`], and the errors of `write`.
 pub fn write_atomic_by(
     path: &Path,
     write: impl FnOnce(&mut File) -> io::Result<()>,
@@ -59,8 +60,8 @@ pub fn write_one_of_many(path: &Path, contents: &[u8]) -> Result<(), WriteError>
     replace(path, |file| file.write_all(contents).and_then(|()| file.sync_all())).map(drop)
 }
 
-/// Writes `contents` to `path` atomically for every reader, but does not sync: a power cut can leave an empty or cut
-/// file. Its readers must be able to tell, by a seal for example.
+/// Writes `contents` to `path` atomically for every reader, but does not sync: a power cut can leave an empty or
+/// truncated file. Its readers must be able to detect that, for example by a seal.
 ///
 /// # Errors
 /// As [`write_atomic`].
@@ -79,14 +80,14 @@ fn replace(path: &Path, write: impl FnOnce(&mut File) -> io::Result<()>) -> Resu
     let tmp = directory.join(hidden_name(name, process::id()));
     let written = fill(&tmp, write).and_then(|()| fs::rename(&tmp, path));
     if let Err(source) = written {
-        // On a full disk, the partial file should go. If it stays, nobody reads it.
+        // On a full disk, the partial file should be removed. If it stays, it is never read.
         let _ = fs::remove_file(&tmp);
         return Err(wrong(source));
     }
     Ok(directory)
 }
 
-/// The name under which the process `pid`, which runs where we do, writes what becomes the file `name`.
+/// The name of the temporary file for `name` that the process `pid`, on this host and in this container, writes.
 pub fn hidden_name(name: &OsStr, pid: u32) -> OsString {
     let mut hidden = OsString::from(".");
     hidden.push(name);
@@ -94,7 +95,7 @@ pub fn hidden_name(name: &OsStr, pid: u32) -> OsString {
     hidden
 }
 
-/// A part of a file's name that no process elsewhere uses too, as `<pid>-<place>`. Process ids are only unique in one
+/// A part of a file's name that is unique to the process, as `<pid>-<place>`. Process ids are only unique in one
 /// container of one host, but several hosts can share a file system.
 pub fn process_word(pid: u32) -> String {
     static PLACE: OnceLock<u64> = OnceLock::new();
@@ -108,7 +109,7 @@ pub fn process_word(pid: u32) -> String {
     format!("{pid}-{place:016x}")
 }
 
-/// Empties the file at `path`, or makes it, and calls `write` with it.
+/// Truncates the file at `path`, or creates it, and calls `write` with it.
 fn fill(path: &Path, write: impl FnOnce(&mut File) -> io::Result<()>) -> io::Result<()> {
     write(&mut overwrite(path, b"")?)
 }
@@ -125,7 +126,7 @@ pub fn sync_directory(directory: &Path) -> io::Result<()> {
     }
 }
 
-/// Writes a small file that nobody reads meanwhile and that the next attempt writes again.
+/// Writes a small file without atomicity, for files that are not read meanwhile and that the next attempt writes again.
 pub fn write_plain(path: &Path, contents: &str) -> Result<(), WriteError> {
     overwrite(path, contents.as_bytes())
         .map(drop)
@@ -147,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_half_written_is_named_after_the_process_and_its_place() {
+    fn temporary_files_are_named_after_the_process_and_its_place() {
         let name = hidden_name(OsStr::new("record.json"), 12).into_string().unwrap();
         let place = name.strip_prefix(".record.json.12-").and_then(|rest| rest.strip_suffix(".tmp")).unwrap();
         assert!(place.len() == 16 && place.bytes().all(|byte| byte.is_ascii_hexdigit()), "{name}");
@@ -159,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn a_failure_leaves_what_was_there_and_names_the_file() {
+    fn a_failure_keeps_the_old_file_and_names_it() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("record.json");
         write_atomic(&path, b"one").unwrap();

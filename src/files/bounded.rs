@@ -1,11 +1,11 @@
-//! Keeps a file within a limit while a worker goes on writing to it.
+//! Keeps a file within a limit while a worker continues to write to it: [`keep_within`].
 //!
 //! The worker writes at the end of the file, wherever that is, so the file can be cut at any time. A file over its
-//! limit loses its middle: its first half stays, a line says how many bytes were cut, and the last of them follow.
+//! limit loses its middle: its first half is kept, then a line with the number of bytes cut, then the last bytes.
 //!
-//! Nothing else bounds a worker's output. A pipe would break when `orchestrate` dies, and then an adopted worker would
-//! die of it. The system's limit on file sizes would also end a worker that saves a checkpoint. So what is written
-//! between two looks is on the disk until the next one.
+//! Other ways to bound a worker's output do not work. A pipe would break when `orchestrate` dies, which would kill an
+//! adopted worker. The system's limit on file sizes would also end a worker that saves a checkpoint. So output that
+//! exceeds the limit stays on the disk until the next check.
 
 use std::fs::{self, OpenOptions};
 use std::io;
@@ -14,20 +14,21 @@ use std::path::Path;
 
 use super::regular::{FLAGS, check};
 
-/// The most bytes that stay behind a cut, so that the last messages of a worker are always there.
+/// The maximum number of bytes kept after a cut, so that the last messages of a worker remain.
 const MOST_BEHIND: u64 = 1 << 20;
 
-/// What stands where bytes were cut, around their number.
+/// The text at a cut, around the number of bytes.
 const MARK: [&str; 2] = ["\n[orchestrate cut ", " bytes here: more than `output` in `limits` allows]\n"];
 
 /// Cuts the regular file at `path` if it is longer than `limit` bytes. Returns how many bytes have been cut out of it,
-/// by this call and by earlier ones with the same limit. Bytes written in the same moment can be lost uncounted.
+/// by this call and by earlier ones with the same limit. Bytes written at the same moment can be lost without being
+/// counted.
 ///
 /// # Errors
 /// It does not exist, is not a regular file, or cannot be read or written.
 pub fn keep_within(path: &Path, limit: u64) -> io::Result<u64> {
     let head = limit / 2;
-    // Nearly always, and without opening it.
+    // The usual case, without opening the file.
     if fs::metadata(path)?.len() <= head {
         return Ok(0);
     }
@@ -40,8 +41,8 @@ pub fn keep_within(path: &Path, limit: u64) -> io::Result<u64> {
     let behind = (size - head - mark).min(limit / 4).min(MOST_BEHIND);
     let mut end = vec![0; behind as usize];
     file.read_exact_at(&mut end, size - behind)?;
-    // The mark is written over what it stands for, and only then is the file cut. So no byte that the worker writes
-    // meanwhile can come in front of it.
+    // The mark overwrites a part of the removed bytes before the file is cut. So bytes that the worker writes meanwhile
+    // cannot precede it.
     let cut_of = |size: u64| before + (size - head - mark - behind);
     let mut cut = cut_of(size).to_string();
     let text = [MARK[0].as_bytes(), cut.as_bytes(), MARK[1].as_bytes(), &end].concat();
@@ -69,19 +70,19 @@ fn read_mark(file: &fs::File, head: u64) -> (u64, u64) {
 }
 
 #[cfg(test)]
-#[expect(clippy::disallowed_methods, reason = "tests make the files they look at")]
+#[expect(clippy::disallowed_methods, reason = "tests write the files they read")]
 mod tests {
     use std::io::Write;
 
     use super::*;
 
-    /// A file that its writer has opened as workers' outputs are.
+    /// A file opened for appending, like the outputs of workers.
     fn writer(path: &Path) -> fs::File {
         OpenOptions::new().create(true).append(true).open(path).unwrap()
     }
 
     #[test]
-    fn a_file_over_its_limit_loses_its_middle_and_says_how_much() {
+    fn a_file_over_its_limit_loses_its_middle_and_has_the_number_of_bytes() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("log");
         let mut worker = writer(&path);
@@ -93,14 +94,14 @@ mod tests {
         assert_eq!(keep_within(&path, 1000).unwrap(), 4250);
         assert_eq!(fs::read_to_string(&path).unwrap(), expected(4250, &"b".repeat(250)));
         assert_eq!(keep_within(&path, 1000).unwrap(), 4250, "once it is short enough, nothing more is cut");
-        // The worker writes on behind the new end.
+        // The worker continues at the new end.
         worker.write_all("c".repeat(2000).as_bytes()).unwrap();
         assert_eq!(keep_within(&path, 1000).unwrap(), 4250 + 250 + 1750);
         assert_eq!(fs::read_to_string(&path).unwrap(), expected(6250, &"c".repeat(250)));
     }
 
     #[test]
-    fn what_is_cut_and_what_stays_are_everything() {
+    fn cut_and_kept_bytes_add_up_to_all() {
         for (limit, pieces) in [(10, vec![11]), (400, vec![401, 1, 399, 10_000]), (4096, vec![5000; 7])] {
             let directory = tempfile::tempdir().unwrap();
             let path = directory.path().join("log");
@@ -117,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn what_only_looks_like_a_mark_is_text() {
+    fn text_that_resembles_a_mark_is_text() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("log");
         fs::write(&path, format!("aa{}no number{}", MARK[0], MARK[1])).unwrap();

@@ -100,12 +100,12 @@ impl AttemptDir {
         self.number
     }
 
-    /// `attempt.json`, written before the start: what is needed at the end to write the record.
+    /// `attempt.json`, written before the start: the data for the record, which is written at the end.
     pub fn attempt(&self) -> PathBuf {
         self.path.join("attempt.json")
     }
 
-    /// `stop`: somebody asks whoever looks after the attempt to end its worker.
+    /// `stop`: a request to the `orchestrate` that supervises the attempt to end its worker.
     pub fn stop(&self) -> PathBuf {
         self.path.join("stop")
     }
@@ -149,7 +149,7 @@ impl AttemptDir {
         }
     }
 
-    /// The files that a number can rest on, in an attempt of a job of `kind`. They do not need to exist.
+    /// The files in an attempt of a job of `kind` from which numbers are computed. They do not need to exist.
     pub fn evidence(&self, kind: Kind) -> Vec<PathBuf> {
         let mut files = vec![self.time(), self.measurement(), self.iterations(), self.telemetry()];
         files.extend(self.profile(kind));

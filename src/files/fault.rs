@@ -1,14 +1,14 @@
-//! Faults that a test build can have on purpose, so that the fault campaign can prove that it sees them.
+//! Faults that a test build can have on purpose, so that the fault campaign can prove that it detects them.
 //!
-//! Only with the cargo feature `break`, and only the one that `FAULT_ON_PURPOSE` names. Without the feature nothing of
-//! this is compiled.
+//! Only with the cargo feature `break`, and only the one that `FAULT_ON_PURPOSE` names. Without the feature, the faults
+//! are not compiled.
 
-/// A promise that is broken on purpose.
+/// An invariant that is broken on purpose.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
     /// Files are written in place instead of being renamed.
     NoRename,
-    /// A changed file is believed.
+    /// A changed file is accepted.
     NoSealCheck,
     /// Workers do not inherit the locks.
     NoLockInheritance,

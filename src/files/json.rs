@@ -1,8 +1,8 @@
 //! The JSON of our own files: its format, its version, and its seal.
 //!
-//! A sealed file ends in a member `seal`: the SHA-256 of every byte before it. Whoever reads the file can tell whether
-//! it still is what was written, down to the last space. It is no signature: who edits a file on purpose can seal it
-//! again. It is there for disks, editors, scripts and copies that were cut short.
+//! A sealed file ends in a member `seal`: the SHA-256 of every byte before it. A reader can verify that the file is
+//! unchanged, down to the last space. The seal is not a signature: a file that was edited on purpose can be sealed
+//! again. It detects damage by disks, editors, scripts and incomplete copies.
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -10,10 +10,10 @@ use sha2::{Digest, Sha256};
 
 use super::fault::Fault;
 
-/// What stands between the last member of a sealed file and the digits of its seal.
+/// The bytes between the last member of a sealed file and the digits of its seal.
 const BEFORE_SEAL: &[u8] = b",\n  \"seal\": \"sha256:";
 
-/// What stands after the digits of the seal, until the end of the file.
+/// The bytes after the digits of the seal, until the end of the file.
 const AFTER_SEAL: &[u8] = b"\"\n}\n";
 
 /// The number of hex digits in a SHA-256.
@@ -21,7 +21,7 @@ const DIGITS: usize = 64;
 
 /// A file of ours with a version, as JSON.
 pub trait Versioned: DeserializeOwned {
-    /// What sentences call the file, such as `record.json`.
+    /// The file's name in messages, such as `record.json`.
     const FILE: &'static str;
     /// The version that we write. Older ones are read too.
     const SCHEMA: u32;
@@ -32,25 +32,25 @@ pub trait Versioned: DeserializeOwned {
     fn schema(&self) -> u32;
 }
 
-/// The content of a file that is not what we wrote.
+/// The content of a file differs from what we wrote.
 #[derive(Debug, thiserror::Error)]
 pub enum FormError {
     /// It is not JSON, or has an unknown form.
     #[error("{file} is torn or has an unknown form")]
     Torn {
-        /// What sentences call the file.
+        /// The file's name in messages.
         file: &'static str,
         /// The reason.
         #[source]
         source: serde_json::Error,
     },
-    /// Its seal does not hold, or it should have one.
-    #[error("{0} was changed after it was written: its seal does not hold")]
+    /// Its seal does not match, or is missing.
+    #[error("{0} was changed after it was written: its seal does not match")]
     Changed(&'static str),
     /// It has an unknown version.
     #[error("{file} has schema {found}: expected {}", versions_text(*known))]
     UnknownSchema {
-        /// What sentences call the file.
+        /// The file's name in messages.
         file: &'static str,
         /// The version in the file.
         found: u32,
@@ -94,7 +94,7 @@ pub fn to_sealed_json(value: &impl Serialize) -> Vec<u8> {
 /// Reads `bytes`, the content of a file written by [`to_sealed_json`] or by an older version without a seal.
 ///
 /// # Errors
-/// [`FormError`]. A file whose seal does not hold is never taken for a newer one.
+/// [`FormError`]. A file whose seal does not match is never reported as a newer one.
 pub fn from_sealed_json<T: Versioned>(bytes: &[u8]) -> Result<T, FormError> {
     let seal = Seal::of(bytes);
     if seal == Seal::Broken && !Fault::NoSealCheck.is_on() {
@@ -103,7 +103,7 @@ pub fn from_sealed_json<T: Versioned>(bytes: &[u8]) -> Result<T, FormError> {
     let parsed = serde_json::from_slice::<T>(bytes);
     let schema = match &parsed {
         Ok(value) => Some(value.schema()),
-        // A newer version might not parse. Then its schema is the better thing to report.
+        // A newer version might not parse. Then reporting its schema is more helpful.
         Err(_) => schema_of(bytes),
     };
     match schema {
@@ -139,7 +139,7 @@ impl Seal {
             return Seal::Absent;
         };
         let Some(body) = rest.strip_suffix(BEFORE_SEAL) else { return Seal::Absent };
-        // Digits in capitals would be the same number, but not what was written.
+        // Upper-case digits would be the same number, but are never written.
         let is_it = hex::encode(Sha256::digest(body)).as_bytes() == digits;
         if is_it { Seal::Holds } else { Seal::Broken }
     }
@@ -174,9 +174,9 @@ mod tests {
     }
 
     #[test]
-    fn a_sealed_file_is_read_and_its_format_stays() {
+    fn a_sealed_file_is_read_and_keeps_its_format() {
         let json = to_sealed_json(&Note { schema: 2, text: "x".into() });
-        // Computed with sha256sum over the first three lines without the last end of line.
+        // Computed with sha256sum over the first three lines without the last line break.
         let seal = "83fa95d3cbdfb27893a69c4745a6538cb8f60fccc5644624d817a57fb6b89358";
         let expected =
             format!("{{\n  \"schema\": 2,\n  \"text\": \"x\",\n  \"seal\": \"sha256:{seal}\"\n}}\n");
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn every_bit_counts_and_nothing_can_be_cut_or_added() {
+    fn every_changed_cut_or_added_bit_is_detected() {
         let json = to_sealed_json(&note(2));
         for index in 0..json.len() {
             for bit in 0..8 {
@@ -203,9 +203,9 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_told_by_name() {
+    fn errors_name_the_file() {
         let json = String::from_utf8(to_sealed_json(&note(2))).unwrap();
-        let changed = "note.json was changed after it was written: its seal does not hold";
+        let changed = "note.json was changed after it was written: its seal does not match";
         assert_eq!(error(json.replace("note\\\"", "joke\\\"").as_bytes()).to_string(), changed);
         assert_eq!(error(json.replace("seal", "sale").as_bytes()).to_string(), changed);
         assert_eq!(error(&json.as_bytes()[..9]).to_string(), "note.json is torn or has an unknown form");
@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn an_older_file_has_no_seal_and_a_newer_one_is_known_as_newer() {
+    fn older_files_have_no_seal_and_newer_ones_are_recognised() {
         assert_eq!(from_sealed_json::<Note>(&to_json(&note(1))).unwrap(), note(1));
         for newer in [to_sealed_json(&note(3)), to_json(&note(3))] {
             assert!(error(&newer).is_newer());

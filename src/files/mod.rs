@@ -1,7 +1,7 @@
-//! Files: atomic writes, reads of regular files only, and the paths of jobs and attempts.
-//! Every room with effects may call it; it only knows jobs, because directories are named after them.
-//! It never judges the content of a file, except whether it is what we wrote, and starts nothing. It takes no lock but
-//! one on a file of its own, to try whether locks work.
+//! Files: atomic writes, reads of regular files only, and the paths of jobs and attempts. Every room with effects may
+//! call it; it only knows jobs, because directories are named after them. It never judges the content of a file, except
+//! whether it is unchanged, and starts no process. It takes no lock, except on a temporary file to test whether locks
+//! work.
 
 mod atomic;
 mod bounded;

@@ -1,7 +1,7 @@
 //! Reads files that foreign programs can write.
 //!
-//! A worker is a foreign program and can leave anything under the names that we read: a FIFO that blocks `open` for
-//! ever, an endless device, a directory. So only regular files are read here, up to a limit. Everything else is an
+//! A worker is a foreign program and can leave anything under the names that we read: a FIFO that blocks `open`
+//! forever, an endless device, a directory. So only regular files are read here, up to a limit. Everything else is an
 //! immediate error.
 
 use std::ffi::OsStr;
@@ -14,7 +14,7 @@ use std::path::{Component, Path};
 use nix::libc;
 use rustix::fs::{AtFlags, CWD, Mode, OFlags, openat, statat};
 
-/// None of our files is larger than this.
+/// The maximum size of our files.
 pub const FILE_LIMIT: u64 = 64 << 20;
 
 /// Opens the regular file at `path` for reading; symbolic links are followed.
@@ -25,7 +25,7 @@ pub fn open_regular(path: &Path) -> io::Result<File> {
     check(OpenOptions::new().read(true).custom_flags(FLAGS).open(path)?)
 }
 
-/// An open directory below another one. Symbolic links below that one are not followed, so what is read is below it
+/// An open directory below another one. Symbolic links below that one are not followed, so all files read are below it,
 /// even if other processes rename or link directories meanwhile.
 #[derive(Debug)]
 pub struct Below(OwnedFd);
@@ -34,7 +34,7 @@ impl Below {
     /// Opens `directory`, which is `root` or below it.
     ///
     /// # Errors
-    /// It does not exist, cannot be opened, is not below `root`, or leads through a symbolic link.
+    /// It does not exist, cannot be opened, is not below `root`, or its path has a symbolic link.
     pub fn open(root: &Path, directory: &Path) -> io::Result<Below> {
         let below = directory.strip_prefix(root).map_err(|_| outside())?;
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
@@ -94,7 +94,7 @@ fn kind_text(kind: FileType) -> &'static str {
 /// As [`open_regular`], it cannot be read, or it is longer than `limit` bytes.
 pub fn read_regular(path: &Path, limit: u64) -> io::Result<Vec<u8>> {
     let file = open_regular(path)?;
-    // With room for a bit more than there is, one call reads everything, and another one sees the end.
+    // With a little spare capacity, one call reads everything, and a second one detects the end.
     let length = file.metadata()?.len().min(limit);
     let mut bytes = Vec::with_capacity(usize::try_from(length).unwrap_or(0).saturating_add(64));
     // It can grow while it is read, so the length in the metadata is not enough.
@@ -136,7 +136,7 @@ pub fn tail(path: &Path, bytes: u64) -> Option<String> {
 }
 
 #[cfg(test)]
-#[expect(clippy::disallowed_methods, reason = "tests make the files they look at")]
+#[expect(clippy::disallowed_methods, reason = "tests write the files they read")]
 mod tests {
     use std::fs;
     use std::os::unix::net::UnixListener;
@@ -147,7 +147,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_regular_files_are_read_and_nothing_is_waited_for() {
+    fn only_regular_files_are_read_and_reads_never_block() {
         let directory = tempfile::tempdir().unwrap();
         let path = |name: &str| directory.path().join(name);
         fs::write(path("file"), "text").unwrap();
@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_longer_than_expected_is_none() {
+    fn a_file_longer_than_expected_is_rejected() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("file");
         fs::write(&path, "12345").unwrap();
@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_outside_of_a_directory_is_opened_below_it() {
+    fn files_outside_of_a_directory_are_not_opened_below_it() {
         let directory = tempfile::tempdir().unwrap();
         let root = directory.path().join("store");
         let path = |name: &str| root.join(name);

@@ -1,7 +1,7 @@
-//! Tries whether the locks of a file system keep anybody out.
+//! Tests whether the locks of a file system work: [`probe_locks`].
 //!
 //! On some file systems `flock` does nothing, although it succeeds: some network file systems, some FUSE file systems,
-//! and those whose locks were switched off when they were mounted. Nothing tells but a trial.
+//! and those mounted without locks. Only a trial detects that.
 #![expect(clippy::disallowed_methods, reason = "a trial needs a file")]
 
 use std::fs::{self, OpenOptions, TryLockError};
@@ -15,7 +15,7 @@ use super::atomic::process_word;
 /// Whether a lock on a file in `directory` keeps out a second descriptor of the same file. The file is removed again.
 ///
 /// # Errors
-/// No file can be made there, or the file system refuses the first lock.
+/// A file cannot be created there, or the file system refuses the first lock.
 pub fn probe_locks(directory: &Path) -> io::Result<bool> {
     static TRIALS: AtomicU32 = AtomicU32::new(0);
     let mut options = OpenOptions::new();
@@ -40,7 +40,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_trial_leaves_nothing_behind() {
+    fn a_trial_removes_its_file() {
         let directory = tempfile::tempdir().unwrap();
         probe_locks(directory.path()).unwrap();
         assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 0);

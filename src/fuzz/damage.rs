@@ -4,7 +4,7 @@ use super::Form;
 use super::tree::damage_tree;
 use crate::random::SplitMix64;
 
-/// Words that readers of any form stumble over.
+/// Words that are difficult for readers of any form.
 const WORDS: &[&str] = &[
     "\"",
     "'",

@@ -1,8 +1,9 @@
-//! Feeds readers with damaged inputs, for tests only: no input may make one panic, take long, or take much memory.
+//! Feeds readers with damaged inputs, for tests only. A reader must not panic, take long, or use much memory on any
+//! input.
 //!
-//! To measure coverage would take a nightly compiler. Instead, a reader tells what came of an input, and an input with
-//! a new answer becomes a seed of further ones. `just fuzz` runs this for long, `cargo test` for a moment. One seed
-//! gives the same code the same inputs in the same order; `FUZZ_SEED` sets another.
+//! Measuring coverage would need a nightly compiler. Instead, a reader returns a description of its result, and an
+//! input with a new description becomes a seed for others. `just fuzz` runs this for a long time, `cargo test` for a
+//! short one. With the same seed and code, the inputs and their order are the same; `FUZZ_SEED` sets another seed.
 #![expect(
     clippy::disallowed_methods,
     reason = "tests take their time from the clock and their seeds from files"
@@ -24,27 +25,27 @@ use nix::sys::time::TimeValLike;
 use self::damage::Damage;
 use crate::random::SplitMix64;
 
-/// How many inputs a test tries if nobody asks for more.
+/// The default number of inputs per test.
 const FEW: u64 = 200;
 
-/// How long a reader may think about one input, in processor time. `cargo test` does not optimise.
+/// The limit for one input, in processor time. `cargo test` does not optimise.
 const PATIENCE: Duration = Duration::from_secs(1);
 const PATIENCE_UNOPTIMISED: Duration = Duration::from_secs(10);
 
-/// After how long the whole test ends because a reader does not. Others may use the processor too.
+/// The time after which the whole test ends because a reader hangs. Other processes may use the processor too.
 const HANG: Duration = Duration::from_secs(120);
 
-/// By how much one input may raise the memory of this process.
+/// The limit by which one input may raise the memory of this process, in bytes.
 const MEMORY: u64 = 512 << 20;
 
-/// No input is longer. Readers refuse longer files by their size.
+/// The maximum length of an input. Readers refuse longer files by their size.
 const LONGEST: usize = 1 << 20;
 
-/// No more seeds are kept, and none that is longer. So what is tried stays small, and much is tried.
+/// The limits for seeds: their number, and their length in bytes. So inputs stay small, and many are tried.
 const SEEDS: usize = 4096;
 const LONGEST_SEED: usize = 32 << 10;
 
-/// The form of a reader's inputs. Whatever it is, they are damaged as bytes too.
+/// The form of a reader's inputs. Inputs of every form are damaged as bytes too.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Form {
     /// Any text or bytes.
@@ -60,13 +61,13 @@ pub(crate) struct Target<'a> {
     /// Its name, as in `just fuzz SECONDS NAME`.
     pub(crate) name: &'static str,
     pub(crate) form: Form,
-    /// What to begin with.
+    /// The initial seeds.
     pub(crate) seeds: Vec<Vec<u8>>,
-    /// What the form's words are: keys, units, marks of sections.
+    /// The words of the form: keys, units, marks of sections.
     pub(crate) words: &'a [&'a str],
 }
 
-/// Reads damaged inputs with `read`, which tells what came of each.
+/// Reads damaged inputs with `read`, which returns a description of each result.
 pub(crate) fn fuzz(target: Target<'_>, read: impl Fn(&[u8]) -> String) {
     let limit = std::env::var("FUZZ_SECONDS").ok().map(|text| text.parse().expect("whole seconds"));
     let limit = limit.map(Duration::from_secs);
@@ -130,7 +131,7 @@ impl<'a> Campaign<'a> {
         if took > patience {
             self.fail(&input, &format!("it takes {took:?}"));
         }
-        // Other tests of the process take memory too, unless only this one was asked for.
+        // Other tests of the process use memory too, unless only this one was requested.
         if is_long() && peak_memory() - memory > MEMORY {
             self.fail(&input, &format!("it takes {} MiB", (peak_memory() - memory) >> 20));
         }
@@ -146,7 +147,7 @@ impl<'a> Campaign<'a> {
     }
 }
 
-/// Saves `input` for whoever looks for the mistake.
+/// Saves `input`, so that the failure can be reproduced.
 fn save(name: &str, input: &[u8]) -> PathBuf {
     let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("target/fuzz/found");
     fs::create_dir_all(&directory).expect("a writable target folder");
@@ -155,10 +156,10 @@ fn save(name: &str, input: &[u8]) -> PathBuf {
     path
 }
 
-/// Ends the test if a reader never does.
+/// Ends the test if a reader hangs.
 struct Watch(Arc<Mutex<Current>>);
 
-/// The input that a reader has, and since when.
+/// The input that a reader processes, and when it began.
 type Current = Option<(Instant, Vec<u8>)>;
 
 impl Watch {
@@ -195,7 +196,7 @@ impl Watch {
 /// The processor time of this thread.
 fn processor_time() -> Duration {
     let usage = getrusage(if cfg!(target_os = "linux") { THREAD } else { UsageWho::RUSAGE_SELF });
-    let usage = usage.expect("a process can be asked what it used");
+    let usage = usage.expect("a process can query its own usage");
     let times = [usage.user_time(), usage.system_time()];
     let micros: i64 = times.iter().map(TimeValLike::num_microseconds).sum();
     Duration::from_micros(micros.unsigned_abs())
@@ -248,9 +249,9 @@ mod tests {
         assert!(words.starts_with("self-test: it panics on the input "), "{words}");
     }
 
-    /// The way from the seed to the mistake is three steps long; each step's answer is new.
+    /// Three steps lead from the seed to the failure; each step has a new answer.
     #[test]
-    fn new_answers_lead_deeper() {
+    fn inputs_with_new_answers_become_seeds() {
         let found = catch_unwind(|| {
             for _ in 0..20 {
                 fuzz(Target { name: "deep", ..target(Form::Text, "aaaaaa") }, |bytes| {

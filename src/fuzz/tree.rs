@@ -7,7 +7,7 @@ use super::Form;
 use super::damage::Damage;
 use crate::files::to_sealed_json;
 
-/// What one change adds to a tree at most, so that trees do not grow from seed to seed without end.
+/// The maximum that one change adds to a tree, so that trees do not grow without bound from seed to seed.
 const MOST_NODES: usize = 1 << 10;
 const MOST_LETTERS: usize = 1 << 14;
 
@@ -127,7 +127,7 @@ fn value(damage: &mut Damage<'_>) -> Value {
         9 => Value::Object(Map::new()),
         10 => Value::Object([(damage.word(), damage.word().into())].into_iter().collect()),
         _ => {
-            // Printing a value takes the stack, so the deepest ones are made of bytes.
+            // Printing a value is recursive, so the deepest ones are made as bytes.
             let depth = damage.below(500);
             (0..depth).fold(Value::Null, |inner, _| Value::Array(vec![inner]))
         }

@@ -1,5 +1,5 @@
-//! Asks other programs questions, such as their version, before they are used. A question is bounded in time and never
-//! delays a signal. Once nobody waits for the answer, the program and all processes it started are killed.
+//! Runs other programs for a short answer, such as their version: [`ask`]. A call is bounded in time and never delays a
+//! signal. If the caller stops waiting, the program and all processes it started are killed.
 
 use std::env;
 use std::io;
@@ -14,7 +14,7 @@ use tokio::process::{Child, Command};
 
 use super::interrupt::Interrupts;
 
-/// Enough for a question about a version: profilers take a second to answer, and a worker on a network file system
+/// The usual time limit, enough for a version: profilers take a second to answer, and a worker on a network file system
 /// takes some seconds to load.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
 
@@ -36,7 +36,7 @@ impl Answer {
     }
 }
 
-/// Why a program gave no answer, as a sentence about it.
+/// Why a program did not answer, as a sentence about it.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum AskError {
     /// It is not a program, or not one that this machine and user can execute.
@@ -48,16 +48,16 @@ pub(crate) enum AskError {
     /// It did not end in time and was killed.
     #[error("it did not answer within {} s", .0.as_secs())]
     Silent(Duration),
-    /// It was killed because `orchestrate` was to stop.
-    #[error("nobody waited for its answer, because of {0}")]
+    /// It was killed because `orchestrate` received a signal to stop.
+    #[error("it was stopped before it answered, because of {0}")]
     Stopped(Signal),
 }
 
 /// Calls `program` and waits until it ends, for at most `patience`.
 ///
-/// It runs in its own process group. The group is killed when the program has ended, because whatever it leaves behind
-/// could keep its output open forever. It is also killed when `patience` is over, and when the future is dropped
-/// because the user wants to stop.
+/// It runs in its own process group. The group is killed when the program has ended, because remaining processes could
+/// keep its output open forever. It is also killed when `patience` is over, and when the future is dropped because the
+/// user wants to stop.
 ///
 /// # Errors
 /// [`AskError`].
@@ -91,7 +91,7 @@ pub(crate) async fn ask_without(
     answer(command, patience).await
 }
 
-/// What `command` answers within `patience`, as [`ask`] bounds it.
+/// The answer of `command` within `patience`. See [`ask`].
 async fn answer(mut command: Command, patience: Duration) -> Result<Answer, AskError> {
     let mut child = command
         .process_group(0)
@@ -107,8 +107,8 @@ async fn answer(mut command: Command, patience: Duration) -> Result<Answer, AskE
     answer.map_err(|_| AskError::Silent(patience))?.map_err(AskError::Listen)
 }
 
-/// [`ask`] for callers outside of an async runtime. A signal that stops `orchestrate` has its effect once the program
-/// is killed.
+/// [`ask`] for callers outside of an async runtime. A signal that stops `orchestrate` takes effect once the program is
+/// killed.
 ///
 /// # Errors
 /// [`AskError`].
@@ -120,14 +120,14 @@ pub(crate) fn ask_and_wait(
 ) -> Result<Answer, AskError> {
     let answer = wait(ask(program, arguments, variables, patience));
     if let Err(AskError::Stopped(signal)) = answer {
-        // By default, this is our end.
+        // By default, this ends `orchestrate`.
         let _ = raise(signal);
     }
     answer
 }
 
-/// The answer of a `command` with an environment and a directory of its own, for callers outside of an async runtime.
-/// They have to end if a signal came.
+/// The answer of a `command` whose environment and directory are set by the caller, outside of an async runtime. If a
+/// signal came, the caller has to exit.
 ///
 /// # Errors
 /// [`AskError`].
@@ -137,7 +137,7 @@ pub(crate) fn answer_and_wait(command: Command, patience: Duration) -> Result<An
 
 fn wait(question: impl Future<Output = Result<Answer, AskError>>) -> Result<Answer, AskError> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    let interrupts = Interrupts::hear();
+    let interrupts = Interrupts::catch();
     let answer = runtime.map_err(AskError::Start)?.block_on(async {
         tokio::select! {
             answer = question => Some(answer),
@@ -146,16 +146,16 @@ fn wait(question: impl Future<Output = Result<Answer, AskError>>) -> Result<Answ
     });
     match interrupts.end() {
         Some(signal) => Err(AskError::Stopped(signal)),
-        None => answer.expect("nothing but a signal ends the wait without an answer"),
+        None => answer.expect("only a signal ends the wait without an answer"),
     }
 }
 
-/// Where programs run: whatever they write by mistake should not end up in the user's project.
+/// The directory in which programs run: files that they write by mistake should not end up in the user's project.
 fn directory() -> PathBuf {
     Some(env::temp_dir()).filter(|directory| directory.is_dir()).unwrap_or_else(|| PathBuf::from("/"))
 }
 
-/// Reads the output of `child` until it ends. What it wrote is still in its pipes after its group was killed.
+/// Reads the output of `child` until it ends. Its output remains in the pipes after its group was killed.
 async fn listen(child: &mut Child, group: Group) -> io::Result<Answer> {
     let (out, err) = (child.stdout.take(), child.stderr.take());
     let end = async {
@@ -199,7 +199,7 @@ pub(crate) mod testing {
     use super::*;
 
     /// Writes a shell script with these permissions, in octal. A child process writes it: if we had the file open for
-    /// writing while a concurrent test forks, nobody could execute it.
+    /// writing while a concurrent test forks, it could not be executed (`ETXTBSY`).
     #[expect(clippy::disallowed_methods, reason = "a shell writes it")]
     pub(crate) fn write_program(path: &Path, script: &str, mode: &str) {
         let write = r#"printf '#!/bin/sh\n%s\n' "$2" > "$1" && chmod "$3" "$1""#;
@@ -228,7 +228,7 @@ mod tests {
         ask_and_wait(Path::new("/bin/sh"), &["-c", script], &[("GREETING", "hello")], patience)
     }
 
-    /// A FIFO that reports when a program has written to it, and when nobody holds it open any more.
+    /// A FIFO that reports when a program has written to it, and when no process has it open any more.
     struct Held {
         directory: tempfile::TempDir,
         written: Option<oneshot::Receiver<()>>,
@@ -240,19 +240,19 @@ mod tests {
             let directory = tempfile::tempdir().unwrap();
             let path = directory.path().join("held");
             nix::unistd::mkfifo(&path, Mode::S_IRWXU).unwrap();
-            let (tell_written, written) = oneshot::channel();
-            let (tell_closed, closed) = mpsc::channel();
+            let (send_written, written) = oneshot::channel();
+            let (send_closed, closed) = mpsc::channel();
             thread::spawn(move || {
                 let mut file = File::options().read(true).open(path).unwrap();
                 file.read_exact(&mut [0]).unwrap();
-                tell_written.send(()).ok();
+                send_written.send(()).ok();
                 file.read_to_end(&mut Vec::new()).unwrap();
-                tell_closed.send(()).ok();
+                send_closed.send(()).ok();
             });
             Held { directory, written: Some(written), closed }
         }
 
-        /// A program that starts a child, writes to the FIFO and ends with the commands `last`. The child holds the
+        /// A program that starts a child, writes to the FIFO and ends with the commands `last`. The child keeps the
         /// FIFO and the program's output open until it is killed.
         fn program(&self, last: &str) -> PathBuf {
             let path = self.directory.path().join("program");

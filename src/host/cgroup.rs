@@ -1,17 +1,17 @@
 //! The limits of our own control group, which workers inherit, on Linux.
 //!
 //! A group is limited by its ancestors too, so the tightest limit of all that we can see counts. In a container these
-//! are the groups of the container. The kernel has two hierarchies, and hosts in between have both: version 1 has a
-//! tree per controller, version 2 has one tree for all. Formats: `Documentation/admin-guide/cgroup-v2.rst` and
+//! are the groups of the container. The kernel has two versions of hierarchies, and some hosts have both: version 1 has
+//! a tree per controller, version 2 has one tree for all. Formats: `Documentation/admin-guide/cgroup-v2.rst` and
 //! `cgroup-v1/` of the kernel, `proc_pid_mountinfo(5)`.
 
 use super::parse::{count_in_list, counter};
 use crate::record::CgroupLimits;
 
-/// A limit of version 1 from here on means none: the greatest number of pages that it can count is shown as bytes.
+/// In version 1, limits from here on mean "unlimited": the greatest number of pages, shown in bytes.
 const NO_LIMIT: u64 = 1 << 60;
 
-/// What tells where the files of our control group are.
+/// The inputs that locate the files of our control group.
 pub(crate) struct CgroupPlace<'a> {
     /// `/proc/self/cgroup`: a line `NUMBER:CONTROLLERS:PATH` per hierarchy.
     pub(crate) groups: &'a str,
@@ -28,7 +28,7 @@ struct Chain {
 }
 
 impl CgroupPlace<'_> {
-    /// The limits, or `None` if there are none. The host has `logical` processors.
+    /// The limits; `None` if the group is unlimited. The host has `logical` processors.
     pub(super) fn limits(&self, logical: u32) -> Option<CgroupLimits> {
         let limits = CgroupLimits {
             memory_bytes: self.least_memory(["memory.limit_in_bytes", "memory.max"]),
@@ -39,12 +39,12 @@ impl CgroupPlace<'_> {
         (limits != CgroupLimits::default()).then_some(limits)
     }
 
-    /// The file that counts how long the quota on processors held the group back; `None` if there is no quota.
+    /// The file that counts how long the quota on processors throttled the group; `None` if there is no quota.
     pub(crate) fn quota_file(&self) -> Option<String> {
         self.quota().map(|(directory, _)| format!("{directory}/cpu.stat"))
     }
 
-    /// The least of the limits of memory that are called so in version 1 and 2.
+    /// The tightest limit of memory. The arguments are its names in version 1 and version 2.
     fn least_memory(&self, [first, second]: [&str; 2]) -> Option<u64> {
         let chain = self.chain("memory")?;
         let file = if chain.is_first_version { first } else { second };
@@ -74,7 +74,7 @@ impl CgroupPlace<'_> {
             .min_by(|(_, left), (_, right)| left.total_cmp(right))
     }
 
-    /// How many processors the group may use. The kernel has taken its ancestors into account.
+    /// The number of processors that the group may use. The kernel takes its ancestors into account.
     fn processors(&self) -> Option<u32> {
         let chain = self.chain("cpuset")?;
         let own = chain.directories.first()?;
@@ -110,7 +110,7 @@ impl CgroupPlace<'_> {
 pub(super) struct Mount<'a> {
     /// The directory of the file system that is mounted.
     pub(super) root: &'a str,
-    /// Where.
+    /// The mount point.
     pub(super) at: &'a str,
     pub(super) kind: &'a str,
     options: &'a str,
@@ -130,7 +130,7 @@ impl<'a> Mount<'a> {
     fn lineage(&self, path: &str) -> Vec<String> {
         let below = match self.root {
             "/" => path,
-            // What is mounted belongs to another group: then it is what a container sees as its own.
+            // The mounted directory belongs to another group: it is the one that a container sees as its root.
             root => {
                 path.strip_prefix(root).filter(|rest| rest.is_empty() || rest.starts_with('/')).unwrap_or("")
             }
@@ -145,19 +145,19 @@ impl<'a> Mount<'a> {
     }
 }
 
-/// A limit of memory in bytes; `None` if it is `max` or what version 1 writes for none.
+/// A limit of memory in bytes; `None` if it is `max` or the value with which version 1 means "unlimited".
 fn memory(text: &str) -> Option<u64> {
     text.trim().parse().ok().filter(|bytes| *bytes < NO_LIMIT)
 }
 
-/// The processors that a quota of time per period is worth: `200000 100000` are two. `None` if it is `max` or -1.
+/// A quota of time per period, in processors: `200000 100000` is 2. `None` if it is `max` or -1.
 fn quota(text: &str) -> Option<f64> {
     let (quota, period) = text.trim().split_once(' ')?;
     let (quota, period): (f64, f64) = (quota.parse().ok()?, period.trim().parse().ok()?);
     (quota > 0.0 && period > 0.0).then(|| quota / period)
 }
 
-/// Seconds for which a quota held processors back, summed over all processors, from the text of `cpu.stat`. Version 2
+/// Seconds for which a quota throttled processors, summed over all processors, from the text of `cpu.stat`. Version 2
 /// counts microseconds, version 1 nanoseconds.
 pub(crate) fn held_seconds(stat: &str) -> Option<f64> {
     let microseconds = counter(stat, "throttled_usec").map(|count| count as f64 / 1e6);
@@ -213,12 +213,12 @@ mod tests {
             ("/sys/fs/cgroup/cpuset.cpus.effective", "0-15\n"),
         ];
         assert_eq!(of("0::/\n", UNIFIED, &all), (None, None));
-        assert_eq!(of("0::/\n", UNIFIED, &[]), (None, None), "the first group of all");
+        assert_eq!(of("0::/\n", UNIFIED, &[]), (None, None), "the root group");
         assert_eq!(of("", "", &all), (None, None));
         assert_eq!(of("0::/\n", "torn", &all), (None, None));
     }
 
-    /// As a host with both hierarchies shows it.
+    /// On a host with both hierarchies.
     #[test]
     fn version_1_has_a_tree_per_controller() {
         let groups = "4:memory:/docker/abc\n3:cpuset:/\n2:cpu,cpuacct:/docker/abc\n1:name=systemd:/\n0::/\n";
@@ -259,7 +259,7 @@ mod tests {
             let mounts = format!("25 30 0:23 {root} /sys/fs/cgroup ro - cgroup2 cgroup rw\n");
             of(groups, &mounts, &limited).0.and_then(|limits| limits.memory_bytes)
         };
-        // With a namespace of its own; with the host's paths; with a path outside of what is mounted.
+        // With a separate namespace; with the host's paths; with a path outside of the mounted directory.
         for (groups, root) in [
             ("0::/\n", "/"),
             ("0::/docker/abc\n", "/docker/abc"),
@@ -271,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn time_held_back_is_counted_in_either_unit() {
+    fn throttled_time_is_read_in_either_unit() {
         assert_eq!(held_seconds("nr_periods 9\nnr_throttled 4\nthrottled_usec 2500000\n"), Some(2.5));
         assert_eq!(held_seconds("nr_periods 9\nnr_throttled 4\nthrottled_time 2500000000\n"), Some(2.5));
         assert_eq!(held_seconds("usage_usec 5\n"), None);

@@ -1,4 +1,4 @@
-//! Clocks that nobody can set: seconds since the system booted, with its sleep and without.
+//! Clocks that cannot be set: seconds since the system booted, including its sleep or not.
 //!
 //! The wall clock can be changed at any moment, by hand or by time synchronisation. This clock measures how much time
 //! has passed, even between two processes, as long as the system is not rebooted.
@@ -27,8 +27,8 @@ pub fn probe_since_boot() -> Option<Duration> {
     read(SINCE_BOOT)
 }
 
-/// Seconds for which the system slept since it booted. Only the difference of two values means anything: on some
-/// systems the two clocks do not begin together.
+/// Seconds for which the system slept since it booted. Only differences of two values are meaningful: on some systems
+/// the two clocks do not start together.
 pub(super) fn probe_asleep_s() -> Option<f64> {
     // If we wait for a processor between the two, the result is too small by that much, never too large.
     let since_boot = read(SINCE_BOOT)?;
@@ -57,11 +57,11 @@ mod tests {
         assert!(first > Duration::ZERO && probe_since_boot().unwrap() >= first);
     }
 
-    /// Whoever runs the tests may close the lid meanwhile, but sleep is never undone.
+    /// The computer may sleep during the test, but seconds of sleep never decrease.
     #[test]
     fn sleep_is_not_negative() {
         let first = probe_asleep_s().unwrap();
         let slack_s = 60.0;
-        assert!(probe_asleep_s().unwrap() > first - slack_s, "the clocks run alike");
+        assert!(probe_asleep_s().unwrap() > first - slack_s, "the clocks run at the same speed");
     }
 }

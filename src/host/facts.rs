@@ -1,5 +1,5 @@
-//! What the machine is and how busy it is: the facts in a record's provenance, and the counters that are read before
-//! and after a job.
+//! Reads the facts about the machine for a record's provenance ([`probe_host`]), and the counters before and after a
+//! job ([`probe_counters`]).
 //!
 //! This file reads, `parse` interprets: every text of the system is parsed by a pure function. A fact that the system
 //! does not report is absent, never guessed. On Linux this starts no process; on macOS only `sysctl`, `pmset`, `ioreg`
@@ -32,12 +32,12 @@ pub fn probe_host() -> HostFacts {
     let declared = std::env::var(DEVICES_VARIABLE).ok().filter(|words| !words.trim().is_empty());
     let visible = std::env::var_os(VISIBLE_VARIABLE).map(|value| value.to_string_lossy().into_owned());
     let found = with_devices(found, declared.as_deref(), visible.as_deref());
-    // Drivers, firmware and whoever named the host can say anything.
+    // Texts of drivers and firmware, and the host's name, can contain anything.
     cleaned(&found)
 }
 
-/// `host`, whose devices are all that were found, with those that jobs can have: of the `declared` ones, if there are
-/// any, those that `visible` shows and that answer.
+/// `host`, which has all devices found, with only those that jobs can use: the ones that are `declared` (if any are),
+/// that `visible` shows, and that answer.
 fn with_devices(host: HostFacts, declared: Option<&str>, visible: Option<&str>) -> HostFacts {
     let is_gpu = |device: &&String| device.starts_with("cuda:");
     let count = host.devices.iter().filter(is_gpu).count();
@@ -79,13 +79,13 @@ fn probe_clocks() -> HostCounters {
     }
 }
 
-/// The ticks of the processors that jobs may run on. Those of others are of no concern to them.
+/// The ticks of the processors that jobs may run on. The others do not affect jobs.
 fn ticks(stat: &str) -> Option<parse::Ticks> {
     let allowed = read("/proc/self/status").and_then(|status| parse::allowed_processors(&status, stat));
     parse::processor_ticks(stat, allowed.as_ref())
 }
 
-/// Over how many processors [`ticks`] sums.
+/// The number of processors that [`ticks`] sums over.
 fn counted_processors() -> Option<u32> {
     let stat = read("/proc/stat")?;
     let allowed = read("/proc/self/status").and_then(|status| parse::allowed_processors(&status, &stat));
@@ -100,7 +100,7 @@ pub(crate) fn busy_seconds(stat: &str) -> Option<f64> {
 
 /// Workers run in our own control group, so the counter of that group is the most precise.
 fn probe_oom_kills() -> Option<u64> {
-    /// Where our group counts: nobody moves a process while it runs jobs.
+    /// The file of our group, looked up once: processes are not moved to other groups while they run jobs.
     static EVENTS: LazyLock<Option<String>> = LazyLock::new(|| {
         let group = parse::unified_cgroup(&read("/proc/self/cgroup")?)?;
         Some(format!("/sys/fs/cgroup{group}/memory.events"))
@@ -117,12 +117,12 @@ pub(crate) fn ticks_per_second() -> f64 {
     ticks.ok().flatten().filter(|ticks| *ticks > 0).unwrap_or(100) as f64
 }
 
-/// How many processors this process can use, by its affinity and its cgroup's quota.
+/// The number of processors that this process can use, according to its affinity and its cgroup's quota.
 fn usable_processors() -> u32 {
     std::thread::available_parallelism().map_or(1, |number| u32::try_from(number.get()).unwrap_or(u32::MAX))
 }
 
-/// The name that this host gives itself.
+/// The host's name.
 pub fn hostname() -> String {
     let name = nix::unistd::gethostname().unwrap_or_default();
     name.to_string_lossy().into_owned()
@@ -217,9 +217,9 @@ fn probe_layers(kernel: Kernel, cpu_info: &str) -> parse::Layers {
     }
 }
 
-/// How many NVIDIA GPUs this process can use. Device nodes come first, because a container hides nodes but not always
-/// the driver's list. The list comes second, because nodes are made on first use. WSL2 has neither: its driver is a
-/// library, as in some sandboxes. A scheduler hides no node, but its GPUs from the library.
+/// The number of NVIDIA GPUs that this process can use. Device nodes come first, because a container hides nodes but
+/// not always the driver's list. The list comes second, because nodes are made on first use. WSL2 and some sandboxes
+/// have neither, only the driver's library. A scheduler hides GPUs from the library, but not their nodes.
 fn nvidia_gpus(nvidia: &NvidiaFacts) -> usize {
     if nvidia.hides_some {
         return nvidia.gpus.len();
@@ -247,7 +247,7 @@ fn power_supplies() -> Vec<parse::PowerSupply> {
 }
 
 /// The names that one call asks macOS for. `sysctl -n` prints one line per name, in this order, and none for an unknown
-/// name. So this list holds only names that every supported release knows.
+/// name. So this list has only names that every supported release knows.
 const MACOS_FACTS: [&str; 8] = [
     "kern.osproductversion",
     "kern.osrelease",
@@ -347,17 +347,17 @@ mod tests {
             let host = with_devices(host, declared, visible);
             (host.devices.join(" "), host.cuda_visible_devices.map(|visible| visible.entries.len()))
         };
-        let told = |devices: &str, entries| (devices.to_owned(), entries);
-        assert_eq!(found(2, None, None), told("cpu cuda cuda:0", None), "the other does not answer");
-        assert_eq!(found(1, None, Some("0")), told("cpu cuda cuda:0", Some(1)));
-        assert_eq!(found(2, None, Some("1,0")), told("cpu cuda:1", Some(2)));
-        assert_eq!(found(1, None, Some("")), told("cpu", Some(0)));
-        assert_eq!(found(1, None, Some("1")), told("cpu", Some(0)));
-        assert_eq!(found(0, None, Some("0")), told("cpu", None), "a host without a GPU");
-        // What cannot be asked is declared, and then the variable is believed.
-        assert_eq!(found(0, Some("cpu,cuda"), None), told("cpu cuda", None));
-        assert_eq!(found(0, Some("cpu,cuda,cuda:1"), Some("7")), told("cpu cuda", Some(1)));
-        assert_eq!(found(1, Some("cpu"), Some("0")), told("cpu", None));
+        let expected = |devices: &str, entries| (devices.to_owned(), entries);
+        assert_eq!(found(2, None, None), expected("cpu cuda cuda:0", None), "the second does not answer");
+        assert_eq!(found(1, None, Some("0")), expected("cpu cuda cuda:0", Some(1)));
+        assert_eq!(found(2, None, Some("1,0")), expected("cpu cuda:1", Some(2)));
+        assert_eq!(found(1, None, Some("")), expected("cpu", Some(0)));
+        assert_eq!(found(1, None, Some("1")), expected("cpu", Some(0)));
+        assert_eq!(found(0, None, Some("0")), expected("cpu", None), "a host without a GPU");
+        // Devices that cannot be queried are declared, and then the variable is trusted.
+        assert_eq!(found(0, Some("cpu,cuda"), None), expected("cpu cuda", None));
+        assert_eq!(found(0, Some("cpu,cuda,cuda:1"), Some("7")), expected("cpu cuda", Some(1)));
+        assert_eq!(found(1, Some("cpu"), Some("0")), expected("cpu", None));
     }
 
     #[test]
@@ -380,7 +380,7 @@ mod tests {
     }
 
     #[test]
-    fn a_counter_that_ran_backwards_is_ignored() {
+    fn a_counter_that_went_backwards_is_ignored() {
         let counters =
             |busy| HostCounters { busy_s: Some(busy), steal_s: Some(busy), ..HostCounters::default() };
         assert_eq!(counters(5.0).since(&counters(3.0)), (Some(2.0), Some(2.0)));

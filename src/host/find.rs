@@ -1,5 +1,4 @@
-//! Finds programs by their names, as the system does when it executes one, and profilers, for `doctor` and for runs
-//! alike.
+//! Finds programs by their names, as the system does when it executes one, and profilers, for both `doctor` and runs.
 //!
 //! For a profiler, the user's variable comes first. If it names something that cannot be executed, that is an error,
 //! and no other program is used instead. Then comes `PATH`, then the installers' directories, newest version first.
@@ -12,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 use nix::unistd::{AccessFlags, access};
 
-/// Where programs are searched if there is no `PATH` at all, by the C libraries of Linux and macOS.
+/// Where the C libraries of Linux and macOS search programs if `PATH` is not set.
 pub(crate) const DEFAULT_PATH: &str = "/bin:/usr/bin";
 
 /// Our own `PATH`.
@@ -23,7 +22,7 @@ pub(super) fn own_path() -> OsString {
 /// The programs called `name`, in the order in which a process in the directory `from` would execute them.
 ///
 /// `path` is a list of directories in the form of `PATH`. An empty entry means `from`, and a relative one starts there.
-/// What this user must not execute is passed over, as are directories.
+/// Files that this user must not execute are skipped, as are directories.
 pub(super) fn programs_in<'a>(
     path: &'a OsStr,
     name: &'a OsStr,
@@ -66,7 +65,7 @@ pub(crate) const PERF: Tool =
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Tool {
     name: &'static str,
-    /// The variable in which a user can name it.
+    /// The variable with which a user can name it.
     pub(crate) variable: &'static str,
     places: &'static [Place],
 }
@@ -163,7 +162,7 @@ fn versions(below: &Path, prefix: &str, inner: &str) -> Vec<PathBuf> {
     names.into_iter().map(|name| below.join(name).join(inner)).collect()
 }
 
-/// The numbers in a version, so that 12.10 sorts after 12.9. A name without numbers counts as the oldest.
+/// The numbers in a version: 12.10 sorts after 12.9. A name without numbers counts as the oldest.
 fn numbers(name: &str) -> Vec<u64> {
     let digits = name.split(|letter: char| !letter.is_ascii_digit()).filter(|digits| !digits.is_empty());
     // A number that overflows is not a real version.

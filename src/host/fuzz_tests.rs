@@ -1,4 +1,4 @@
-//! Damaged words of the kernel and of the programs that tell what a machine is, and damaged programs.
+//! Damaged texts of the kernel and of the programs that report facts about a machine, and damaged programs.
 
 use super::cloud::parse_all;
 use super::libraries::{parse_elf, parse_macho};

@@ -1,6 +1,7 @@
-//! Hears the signals that stop `orchestrate` while it asks a program a question and nobody else listens.
+//! Catches the signals that stop `orchestrate` while it waits for a program's answer and no other handler is installed.
 //!
-//! Such a signal would end `orchestrate` at once. The program would stay behind, for it has a process group of its own.
+//! Such a signal would end `orchestrate` immediately. The program would survive, because it has a separate process
+//! group.
 
 use std::sync::atomic::{AtomicI32, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -9,27 +10,27 @@ use std::time::Duration;
 use nix::libc::c_int;
 use nix::sys::signal::{SaFlags, SigAction, SigHandler, SigSet, Signal, sigaction};
 
-/// The last signal that was heard; 0 if there was none.
-static HEARD: AtomicI32 = AtomicI32::new(0);
+/// The last signal that was caught; 0 if there was none.
+static CAUGHT: AtomicI32 = AtomicI32::new(0);
 
-/// Held by whoever hears. Of two at a time, the first to end would take the other's effect for the former one.
-static HEARER: Mutex<()> = Mutex::new(());
+/// Locked while signals are caught. Two [`Interrupts`] at a time would restore each other's handlers.
+static ACTIVE: Mutex<()> = Mutex::new(());
 
-/// The time between two looks whether a signal came.
-const LOOK: Duration = Duration::from_millis(20);
+/// The time between two checks for a signal.
+const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
-/// Signals are heard as long as this lives. Then they have their former effect again.
+/// Signals are caught until this is dropped. Then they have their former effect again.
 pub(super) struct Interrupts {
     former: Vec<(Signal, SigAction)>,
-    /// Released last.
+    /// Unlocked last.
     _alone: MutexGuard<'static, ()>,
 }
 
 impl Interrupts {
-    /// Hears SIGINT, SIGTERM and SIGHUP from now on. SIGHUP is left alone if it is ignored, as it is under `nohup`.
-    pub(super) fn hear() -> Interrupts {
-        let alone = HEARER.lock().unwrap_or_else(PoisonError::into_inner);
-        HEARD.store(0, Ordering::Relaxed);
+    /// Catches SIGINT, SIGTERM and SIGHUP from now on. SIGHUP is not caught if it is ignored, as it is under `nohup`.
+    pub(super) fn catch() -> Interrupts {
+        let alone = ACTIVE.lock().unwrap_or_else(PoisonError::into_inner);
+        CAUGHT.store(0, Ordering::Relaxed);
         let mut interrupts = Interrupts { former: Vec::new(), _alone: alone };
         for signal in [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP] {
             let action = SigAction::new(SigHandler::Handler(note), SaFlags::SA_RESTART, SigSet::empty());
@@ -47,15 +48,15 @@ impl Interrupts {
 
     /// Waits for a signal.
     pub(super) async fn next(&self) {
-        while heard().is_none() {
-            tokio::time::sleep(LOOK).await;
+        while caught().is_none() {
+            tokio::time::sleep(POLL_INTERVAL).await;
         }
     }
 
-    /// Hears no longer, and returns the last signal that was heard. No signal is lost in between.
+    /// Restores the former handlers, and returns the last signal that was caught. No signal is lost in between.
     pub(super) fn end(mut self) -> Option<Signal> {
         self.restore();
-        heard()
+        caught()
     }
 
     fn restore(&mut self) {
@@ -69,16 +70,16 @@ impl Drop for Interrupts {
     }
 }
 
-fn heard() -> Option<Signal> {
-    Signal::try_from(HEARD.load(Ordering::Relaxed)).ok()
+fn caught() -> Option<Signal> {
+    Signal::try_from(CAUGHT.load(Ordering::Relaxed)).ok()
 }
 
-/// Gives `signal` its `former` effect again.
+/// Restores the `former` effect of `signal`.
 fn restore(signal: Signal, former: &SigAction) {
-    // SAFETY: whoever set this effect before knew that it is sound.
+    // SAFETY: this effect was installed before, so it is sound.
     let _ = unsafe { sigaction(signal, former) };
 }
 
 extern "C" fn note(signal: c_int) {
-    HEARD.store(signal, Ordering::Relaxed);
+    CAUGHT.store(signal, Ordering::Relaxed);
 }

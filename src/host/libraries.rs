@@ -1,8 +1,8 @@
-//! Finds the shared libraries that a program brings along: those that it names and that lie where it says, as opposed
-//! to those of the system.
+//! Finds the shared libraries that a program ships with: those in the directories that it names, as opposed to those of
+//! the system.
 //!
-//! An ELF program names its libraries and their directories (`RUNPATH`, or the older `RPATH`), and so does a Mach-O
-//! program (`LC_LOAD_DYLIB`, `LC_RPATH`). The libraries of libraries are not followed: those of libtorch are built and
+//! An ELF program names its libraries and their directories (`RUNPATH`, or the older `RPATH`), as does a Mach-O program
+//! (`LC_LOAD_DYLIB`, `LC_RPATH`). The libraries of libraries are not followed: those of libtorch are built and
 //! published together with it.
 
 use std::collections::BTreeMap;
@@ -14,7 +14,7 @@ use object::{Endianness, elf, macho};
 
 use crate::files::{read_regular, read_regular_text};
 
-/// More bytes than any program has. A worker has some ten million.
+/// The maximum size of a program, in bytes. A worker has some ten million.
 const PROGRAM_LIMIT: u64 = 1 << 30;
 
 /// The libraries that a program needs.
@@ -28,8 +28,8 @@ pub(super) struct Needs {
     before_environment: bool,
 }
 
-/// The libraries that `program` brings along when it is called with `environment`, by file name. Empty if it is a
-/// script, is not a program, or cannot be read.
+/// The libraries that `program` ships with when it is called with `environment`, by file name. Empty if it is a script,
+/// is not a program, or cannot be read.
 pub(super) fn find_libraries(
     program: &Path,
     environment: &BTreeMap<String, String>,
@@ -149,7 +149,7 @@ fn parse_version_py(text: &str) -> Option<String> {
 }
 
 #[cfg(test)]
-#[expect(clippy::disallowed_methods, reason = "tests make the files they look at")]
+#[expect(clippy::disallowed_methods, reason = "tests write the files they read")]
 mod tests {
     use std::fs;
 
@@ -174,7 +174,7 @@ mod tests {
 
     #[test]
     #[cfg(target_os = "linux")]
-    fn the_libraries_of_the_system_are_not_brought_along() {
+    fn libraries_of_the_system_are_skipped() {
         let own = std::env::current_exe().unwrap();
         let needs = parse_elf(&fs::read(&own).unwrap()).unwrap();
         assert!(needs.names.iter().any(|name| name.starts_with("libc.so")), "{needs:?}");
@@ -270,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn a_program_of_macos_brings_the_libraries_on_its_paths() {
+    fn libraries_on_the_paths_of_a_macos_program_are_found() {
         let directory = tempfile::tempdir().unwrap();
         let path = |name: &str| directory.path().join(name);
         fs::create_dir_all(path("torch/lib")).unwrap();

@@ -1,7 +1,7 @@
-//! The ids of the machine, hashed. An id itself is never kept: it names the user's machine to everybody who knows it.
+//! The ids of the machine, hashed. An id itself is never kept, because it identifies the user's machine.
 //!
-//! Where they are readable for everybody, users and containers of one machine agree on them. `product_uuid` is root's
-//! alone, so that comes last.
+//! Ids that all users and containers of a machine can read come first. `product_uuid` is readable only for root, so it
+//! comes last.
 
 use sha2::{Digest, Sha256};
 
@@ -10,7 +10,7 @@ use super::settings::probe_container;
 use super::system::{output, read};
 use crate::record::MachineIds;
 
-/// The ids that this machine tells; `None` if it tells none.
+/// The ids of this machine; `None` if none is available.
 pub(super) fn probe_machine() -> Option<MachineIds> {
     let ids = if cfg!(target_os = "macos") {
         let registry = output("/usr/sbin/ioreg", &["-r", "-d", "1", "-c", "IOPlatformExpertDevice"]);
@@ -28,9 +28,9 @@ pub(super) fn probe_machine() -> Option<MachineIds> {
     Some(ids).filter(|ids| *ids != MachineIds::default())
 }
 
-/// What Linux tells about a machine. Each is empty if it is not there, or not for this user.
+/// The sources of ids on Linux. Each is empty if it is missing, or not readable for this user.
 struct Signs<'a> {
-    /// What the cloud calls the instance: `i-0123456789abcdef0` at Amazon, a UUID at Google. Elsewhere it is a label.
+    /// The cloud's id of the instance: `i-0123456789abcdef0` at Amazon, a UUID at Google. Elsewhere it is a label.
     asset_tag: &'a str,
     /// The UUID of the board or the virtual machine.
     product_uuid: &'a str,
@@ -90,24 +90,24 @@ mod tests {
     const MACHINE: &str = "0f1e2d3c4b5a69788796a5b4c3d2e1f0\n";
     const BOARD: &str = "4C4C4544-0042-3510-8054-B7C04F575732\n";
 
-    fn told(asset_tag: &str, product_uuid: &str, machine_id: &str, in_container: bool) -> MachineIds {
+    fn ids_of(asset_tag: &str, product_uuid: &str, machine_id: &str, in_container: bool) -> MachineIds {
         ids(&Signs { asset_tag, product_uuid, machine_id, in_container })
     }
 
     #[test]
     fn the_best_id_of_the_hardware_is_taken() {
-        let instance = told("i-0123456789abcdef0\n", BOARD, "", false).hardware;
+        let instance = ids_of("i-0123456789abcdef0\n", BOARD, "", false).hardware;
         assert!(instance.is_some());
-        assert_eq!(told("i-0123456789abcdef0\n", "", "", true).hardware, instance, "whoever looks");
-        let board = told("Default string\n", BOARD, "", false).hardware;
+        assert_eq!(ids_of("i-0123456789abcdef0\n", "", "", true).hardware, instance, "for every user");
+        let board = ids_of("Default string\n", BOARD, "", false).hardware;
         assert!(board.is_some() && board != instance);
-        assert_eq!(told("i-like-this\n", BOARD, "", false).hardware, board, "a label of the owner");
-        assert_eq!(told("", &BOARD.to_lowercase(), "", false).hardware, board);
-        assert_eq!(told(BOARD, "", "", false).hardware, board, "at Google they are one");
+        assert_eq!(ids_of("i-like-this\n", BOARD, "", false).hardware, board, "a label of the owner");
+        assert_eq!(ids_of("", &BOARD.to_lowercase(), "", false).hardware, board);
+        assert_eq!(ids_of(BOARD, "", "", false).hardware, board, "at Google they are equal");
     }
 
     #[test]
-    fn what_many_machines_have_is_no_id() {
+    fn values_shared_by_many_machines_are_not_ids() {
         for uuid in [
             "00000000-0000-0000-0000-000000000000",
             "FFFFFFFF-FFFF-FFFF-FFFF-FFFFFFFFFFFF",
@@ -115,29 +115,29 @@ mod tests {
             "Not Settable",
             "",
         ] {
-            assert_eq!(told("", uuid, "", false), MachineIds::default(), "{uuid}");
+            assert_eq!(ids_of("", uuid, "", false), MachineIds::default(), "{uuid}");
         }
         for id in ["uninitialized\n", "", "00000000000000000000000000000000\n"] {
-            assert_eq!(told("", "", id, false).system, None, "{id}");
+            assert_eq!(ids_of("", "", id, false).system, None, "{id}");
         }
     }
 
     #[test]
     fn the_system_of_a_container_is_not_that_of_the_machine() {
-        assert!(told("", "", MACHINE, false).system.is_some());
-        assert_eq!(told("", "", MACHINE, true).system, None);
+        assert!(ids_of("", "", MACHINE, false).system.is_some());
+        assert_eq!(ids_of("", "", MACHINE, true).system, None);
     }
 
     #[test]
-    fn no_id_is_kept_as_it_is() {
-        let MachineIds { hardware, system } = told("", BOARD, MACHINE, false);
+    fn ids_are_hashed() {
+        let MachineIds { hardware, system } = ids_of("", BOARD, MACHINE, false);
         for (hash, id) in [(hardware.unwrap(), BOARD), (system.unwrap(), MACHINE)] {
             assert_eq!(hash.len(), 32);
             assert_ne!(hash, digits(id));
         }
         let plain =
             Sha256::digest(MACHINE.trim()).iter().map(|byte| format!("{byte:02x}")).collect::<String>();
-        assert!(!plain.starts_with(&told("", "", MACHINE, false).system.unwrap()), "it is salted");
+        assert!(!plain.starts_with(&ids_of("", "", MACHINE, false).system.unwrap()), "it is salted");
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Parses what macOS's own programs print about power, memory and GPU. Pure: text in, facts out.
+//! Parses the output of macOS's programs about power, memory and GPU. Pure: text in, facts out.
 
 /// `low-power` if `pmset -g` reports that macOS saves energy, otherwise `None`. macOS has no governors.
 pub(super) fn power_mode(text: &str) -> Option<String> {

@@ -1,7 +1,7 @@
-//! What this machine is and what is installed on it: its facts and counters, the programs a run needs, and the survey
-//! for `doctor` and `env`. The verbs, `prepare` and `run` call it before and after each job. It queries the system, and
-//! other programs and the metadata service of a machine in the cloud for a bounded time. It never changes the machine,
-//! takes no lock, and judges nothing: what is not known stays absent.
+//! Facts about this machine: its hardware, system and counters, the programs a run needs, and the survey for `doctor`
+//! and `env`. The verbs, `prepare` and `run` call it before and after each job. It queries the system, and other
+//! programs and the metadata service of a machine in the cloud for a bounded time. It never changes the machine, takes
+//! no lock, and makes no judgements: unknown facts stay absent.
 
 pub(crate) mod ask;
 mod cgroup;

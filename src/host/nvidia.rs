@@ -1,4 +1,4 @@
-//! NVIDIA's GPUs, as reported by the driver's library (NVML) or else listed by the driver in `/proc`.
+//! NVIDIA's GPUs, as reported by the driver's library (NVML), otherwise as listed by the driver in `/proc`.
 //!
 //! The library is opened once per process and stays open. Opening it can take a second if the driver does not stay
 //! loaded, and keeps the driver loaded from then on. Without a driver, nothing is loaded.
@@ -22,21 +22,21 @@ use crate::record::{Extent, GpuAddress, GpuFacts, GpuInstance, HostFacts};
 /// Where the driver lists its GPUs.
 const LISTED: &str = "/proc/driver/nvidia/gpus";
 
-/// The name of a GPU that does not tell its own.
+/// The name of a GPU that does not report one.
 const UNNAMED: &str = "NVIDIA GPU";
 
-/// The variable with the directories in which libraries are looked for before the system's.
+/// The variable with the directories that are searched for libraries before the system's.
 const LIBRARY_PATH: &str = "LD_LIBRARY_PATH";
 
 /// The driver's library.
 const LIBRARY: &str = "libnvidia-ml.so.1";
 
-/// What NVIDIA's driver reports about this host.
+/// Facts from NVIDIA's driver about this host.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct NvidiaFacts {
-    /// In the driver's order. One that does not answer keeps its place.
+    /// The GPUs in the driver's order. One that does not answer keeps its position.
     pub(super) gpus: Vec<GpuFacts>,
-    /// Whether the driver has others that this process may not use, such as those of another job of a scheduler.
+    /// Whether the driver has others that this process must not use, such as those of another job of a scheduler.
     pub(super) hides_some: bool,
     /// The driver's version.
     pub(super) driver: Option<String>,
@@ -56,21 +56,21 @@ pub struct GpuProcess {
     /// The name of its program, if known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// Device memory that it holds, in bytes, if the driver reports it.
+    /// Its device memory in bytes, if the driver reports it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub memory_bytes: Option<u64>,
 }
 
-/// What a process does with a GPU.
+/// How a process uses a GPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct GpuUse {
     /// Whether it computes; otherwise it only draws.
     pub(crate) computes: bool,
-    /// Device memory that it holds, in bytes, if the driver reports it.
+    /// Its device memory in bytes, if the driver reports it.
     pub(crate) memory_bytes: Option<u64>,
 }
 
-/// Asks the driver. Without one, everything is absent.
+/// Asks the driver. Without a driver, all facts are absent.
 pub(super) fn probe_nvidia() -> NvidiaFacts {
     let Some(nvml) = library() else {
         return NvidiaFacts { gpus: listed_gpus(), ..NvidiaFacts::default() };
@@ -84,8 +84,8 @@ pub(super) fn probe_nvidia() -> NvidiaFacts {
     }
 }
 
-/// All processes that use the GPUs of `host` that jobs can have, now. Of a GPU in MIG mode, those in the part that a
-/// job gets. In a container, ids are the host's and names can be unknown.
+/// All processes that now use the GPUs of `host` that jobs can have. On a GPU in MIG mode, only those in the part of a
+/// job. In a container, ids are the host's and names can be unknown.
 pub fn probe_gpu_processes(host: &HostFacts) -> Vec<GpuProcess> {
     let Some(nvml) = library() else { return Vec::new() };
     let table = &ProcessTable::of_system();
@@ -119,7 +119,7 @@ fn addresses(host: &HostFacts) -> Vec<(usize, GpuAddress)> {
     numbers.filter_map(|index| Some((position(index)?, host.gpu_address(Device::Cuda(index))?))).collect()
 }
 
-/// The GPU of a job, as the driver's library knows it.
+/// The GPU of a job, as handles of the driver's library.
 #[derive(Debug)]
 pub(crate) struct Gpu<'a> {
     /// The whole GPU.
@@ -145,17 +145,17 @@ impl<'a> Gpu<'a> {
         Some(Gpu { whole: whole?, part })
     }
 
-    /// The whole GPU: what it shows is the same for all of its parts, such as its temperature and its clocks.
+    /// The whole GPU, for readings that are the same for all of its parts, such as temperature and clocks.
     pub(crate) fn whole(&self) -> &Handle<'a> {
         &self.whole
     }
 
-    /// The GPU if the job has all of it. What it shows is a sum over its parts, such as its power.
+    /// The GPU if the job has all of it, for readings that are sums over its parts, such as power.
     pub(crate) fn undivided(&self) -> Option<&Handle<'a>> {
         self.part.is_none().then_some(&self.whole)
     }
 
-    /// What the job has of it, of which the library tells memory and processes. `None` if it does not tell them.
+    /// The job's part of it, for memory and processes. `None` if the library does not report them.
     pub(crate) fn of_job(&self) -> Option<&Handle<'a>> {
         self.part.as_ref().map_or(Some(&self.whole), |part| part.as_ref().ok())
     }
@@ -183,11 +183,11 @@ fn library() -> Option<&'static Nvml> {
     LIBRARY.get_or_init(|| if has_driver() { Nvml::init().ok() } else { None }).as_ref()
 }
 
-/// Whether there is a driver, of Linux or of WSL. Where none is seen, its library would only waste time.
+/// Whether there is a driver, of Linux or of WSL. Without one, loading its library would waste time.
 ///
-/// Whoever puts the library's directory into `LD_LIBRARY_PATH` means it to be used. Some sandboxes have a driver
-/// without these files, and so have tests. CUDA's toolkit has no file of that name, only `libnvidia-ml.so` to link
-/// with. A directory that depends on where we are is not meant.
+/// A library in a directory of `LD_LIBRARY_PATH` counts as a driver: some sandboxes, and tests, have a driver without
+/// these files. CUDA's toolkit has no file of that name, only `libnvidia-ml.so` to link with. Relative directories are
+/// skipped.
 fn has_driver() -> bool {
     let seen = ["/proc/driver/nvidia/version", "/dev/nvidiactl", "/dev/dxg"];
     let path = std::env::var_os(LIBRARY_PATH).unwrap_or_default();
@@ -205,7 +205,7 @@ fn gpus(nvml: &Nvml) -> (Vec<GpuFacts>, bool) {
                 hides_some = true;
                 continue;
             }
-            // One that fell off the bus must neither hide the others nor take their numbers away.
+            // A GPU that fell off the bus must not hide the others or change their numbers.
             Err(error) => GpuFacts {
                 name: UNNAMED.to_owned(),
                 problem: Some(problem_text(&error)),
@@ -321,7 +321,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_driver_nothing_is_found_and_nothing_fails() {
+    fn without_a_driver_there_are_no_gpus_and_no_errors() {
         if !has_driver() {
             assert_eq!(probe_nvidia(), NvidiaFacts::default());
             assert_eq!(probe_gpu_processes(&HostFacts::default()), []);

@@ -1,4 +1,4 @@
-//! Parses what Linux and macOS report about themselves. Pure: text in, facts out. What the text does not say is absent.
+//! Parses the texts in which Linux and macOS describe the machine. Pure: text in, facts out. Missing facts are absent.
 
 use std::collections::BTreeSet;
 
@@ -12,7 +12,7 @@ pub(super) struct Ticks {
     pub(super) steal: u64,
 }
 
-/// Parses `/proc/stat`: the lines of the processors that are `allowed`, else the first line, which is their sum. A
+/// Parses `/proc/stat`: the lines of the processors that are `allowed`, otherwise the first line, which is their sum. A
 /// line is `cpu3 user nice system idle iowait irq softirq steal guest guest_nice`. `user` and `nice` already contain
 /// the time of guests. gVisor prints only zeros in the sum and has no other line, which counts as absent.
 pub(super) fn processor_ticks(stat: &str, allowed: Option<&BTreeSet<u32>>) -> Option<Ticks> {
@@ -45,8 +45,8 @@ pub(super) fn listed_processors(stat: &str) -> impl Iterator<Item = u32> {
 }
 
 /// The processors on which this process may run: the line `Cpus_allowed_list` of `/proc/self/status`. `None` if `stat`,
-/// the text of `/proc/stat`, lists no more than these. In some containers, it lists those of the container alone, and
-/// numbers them anew.
+/// the text of `/proc/stat`, lists no others. In some containers, it lists only those of the container, with new
+/// numbers.
 pub(super) fn allowed_processors(status: &str, stat: &str) -> Option<BTreeSet<u32>> {
     let list = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:"))?;
     let allowed = processors_in_list(list)?;
@@ -58,7 +58,7 @@ pub(super) fn allowed_processors(status: &str, stat: &str) -> Option<BTreeSet<u3
 
 /// The numbers in a list such as `0-3,8,10-11`.
 fn processors_in_list(list: &str) -> Option<BTreeSet<u32>> {
-    /// More than any machine has, so a damaged list fills no memory.
+    /// An upper bound for processors, so that a damaged list does not fill the memory.
     const MOST: u32 = 1 << 16;
     let mut found = BTreeSet::new();
     for range in list.trim().split(',') {
@@ -92,7 +92,7 @@ pub(super) fn macos_load(text: &str) -> Option<f64> {
     first_number(&text.trim().trim_start_matches('{').replace(',', "."))
 }
 
-/// How many numbers are in a list such as `0-3,8,10-11`.
+/// The number of entries in a list such as `0-3,8,10-11`.
 pub(super) fn count_in_list(list: &str) -> Option<u32> {
     list.trim().split(',').map(count_in_range).try_fold(0, |sum: u32, count| sum.checked_add(count?))
 }
@@ -102,7 +102,7 @@ fn count_in_range(range: &str) -> Option<u32> {
     last.parse::<u32>().ok()?.checked_sub(first.parse().ok()?)?.checked_add(1)
 }
 
-/// How many processors `/proc/cpuinfo` lists.
+/// The number of processors in `/proc/cpuinfo`.
 pub(super) fn count_processors(cpu_info: &str) -> Option<u32> {
     let count = cpu_info.lines().filter(|line| field(line, "processor").is_some()).count();
     u32::try_from(count).ok().filter(|count| *count > 0)
@@ -163,7 +163,7 @@ pub(super) fn nvidia_driver(text: &str) -> Option<String> {
     line.split_whitespace().find(is_version).map(str::to_owned)
 }
 
-/// The signs of what lies between the program and the hardware.
+/// The signs of layers between the program and the hardware, such as hypervisors and containers.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Layers {
     /// `uname -r`.
@@ -186,8 +186,8 @@ pub(super) struct Layers {
     pub(super) hypervisor_flag: bool,
 }
 
-/// What lies between the program and the hardware, outermost last and joined by `+`: `wsl2`, `gvisor`, `container`, the
-/// name of a hypervisor, or `vm` for an unknown one. `None` if nothing is detected, as on bare metal.
+/// The layers between the program and the hardware, outermost last and joined by `+`: `wsl2`, `gvisor`, `container`,
+/// the name of a hypervisor, or `vm` for an unknown one. `None` if nothing is detected, as on bare metal.
 pub(super) fn virtualisation(layers: &Layers) -> Option<String> {
     if let Some(whole) = compatibility_layer(layers) {
         return Some(whole.to_owned());
@@ -303,13 +303,13 @@ mod tests {
         assert_eq!(
             processor_ticks("cpu  18446744073709551615 1 0 0 0 0 0 0 0 0\n", None),
             None,
-            "no kernel counts so far"
+            "too large for a count"
         );
         let idle = "cpu  1 0 0 18446744073709551615 0 0 0 0 0 0\n";
         assert_eq!(processor_ticks(idle, None), Some(Ticks { busy: 1, steal: 0 }));
     }
 
-    /// A job in a cpuset of a large host is disturbed by what runs in that cpuset.
+    /// A job in a cpuset of a large host is disturbed only by processes in that cpuset.
     #[test]
     fn only_processors_that_jobs_may_use_count() {
         let stat = "cpu  111 0 0 300 0 0 0 3 0 0\ncpu0 1 0 0 100 0 0 0 1 0 0\ncpu1 10 0 0 100 0 0 0 1 0 0\n\
@@ -322,15 +322,15 @@ mod tests {
             processor_ticks(stat, allowed.as_ref()).map(|ticks| (ticks.busy, ticks.steal))
         };
         assert_eq!([busy("0"), busy("1,10"), busy("0-1")], [Some((1, 1)), Some((110, 2)), Some((11, 2))]);
-        assert_eq!([busy("0-10"), busy("0-1,10")], [Some((111, 3)); 2], "all that there are");
+        assert_eq!([busy("0-10"), busy("0-1,10")], [Some((111, 3)); 2], "all existing processors");
         assert_eq!(allowed_processors(&status("0-4294967295"), stat), None);
         assert_eq!(
             allowed_processors(&status("0-1"), "cpu  5 0 0 5 0 0 0 0\n"),
             None,
             "no line per processor"
         );
-        assert_eq!([busy("x"), busy("3")], [Some((111, 3)); 2], "what nobody understands restricts nothing");
-        assert_eq!(busy("2-4"), Some((111, 3)), "a container that numbers its own processors anew");
+        assert_eq!([busy("x"), busy("3")], [Some((111, 3)); 2], "an unreadable list does not restrict");
+        assert_eq!(busy("2-4"), Some((111, 3)), "a container that renumbers its processors");
         assert_eq!(busy("1,11"), Some((10, 1)), "one is offline");
     }
 

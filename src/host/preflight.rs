@@ -1,5 +1,5 @@
-//! Tries what a worker's command names before any job is started: its program, its Python script, and the modules that
-//! the script imports. Nothing of the script runs.
+//! Checks a worker's command before any job is started: its program, its Python script, and the modules that the script
+//! imports. The script is parsed but not run.
 
 use std::collections::{BTreeMap, HashMap};
 use std::io::{BufRead, BufReader, Read};
@@ -14,18 +14,18 @@ use crate::files::open_regular;
 use crate::job::Name;
 use crate::plan::Invocation;
 
-/// Finds what a Python script imports at its beginning and prints, as JSON, what of it does not exist.
+/// A Python program that finds the imports at the beginning of a script and prints the missing modules as JSON.
 ///
-/// What is imported after a call is not judged, nor after a module that nobody installed: either can change where
-/// modules are found. Neither is what is imported only if something is the case. A packed or compiled program is no
-/// text, and has zeros.
+/// Imports after a call, or after a module outside of the installed packages, are not checked: either can change where
+/// modules are found. Conditional imports are not checked either. A packed or compiled program contains zeros and is
+/// skipped.
 const LOOK: &str = r#"
 import ast, importlib.util, json, os, sys
 
 script = sys.argv[1]
-told = {"absent": not os.path.exists(script), "syntax": None, "missing": []}
+result = {"absent": not os.path.exists(script), "syntax": None, "missing": []}
 source = b""
-if not told["absent"] and os.path.getsize(script) <= 10 << 20:
+if not result["absent"] and os.path.getsize(script) <= 10 << 20:
     with open(script, "rb") as file:
         source = file.read()
 if b"\0" in source:
@@ -33,7 +33,7 @@ if b"\0" in source:
 try:
     tree = ast.parse(source, script)
 except (SyntaxError, ValueError) as error:
-    told["syntax"] = str(error)
+    result["syntax"] = str(error)
     tree = ast.parse("")
 if not getattr(sys.flags, "safe_path", False):
     sys.path[0] = os.path.dirname(os.path.realpath(script))
@@ -60,34 +60,34 @@ def look():
             except (ImportError, ValueError, AttributeError):
                 continue
             if spec is None:
-                told["missing"].append(name)
+                result["missing"].append(name)
             elif not is_installed(spec):
                 return
 
 if not any(word in source for word in [b"sys.path", b"sys.modules", b"sys.meta_path", b"site."]):
     look()
-told["missing"] = list(dict.fromkeys(told["missing"]))
-print(json.dumps(told))
+result["missing"] = list(dict.fromkeys(result["missing"]))
+print(json.dumps(result))
 "#;
 
-/// Python scripts that run another one by their own interpreter. Others choose one themselves, as `conda run` does.
+/// Python scripts that run another script with their own interpreter. Others choose one, as `conda run` does.
 const LAUNCHERS: [&str; 3] = ["accelerate", "deepspeed", "torchrun"];
 
 /// The options with which they run a module or a program instead.
 const NO_SCRIPT: [&str; 4] = ["-m", "--module", "--no-python", "--no_python"];
 
-/// What [`LOOK`] prints.
+/// The output of [`LOOK`].
 #[derive(Debug, Deserialize)]
 struct Looked {
     /// Whether there is no such script.
     absent: bool,
-    /// Why the script is no Python, as its interpreter says it.
+    /// The interpreter's message if it cannot parse the script.
     syntax: Option<String>,
     /// The modules that it imports and that do not exist.
     missing: Vec<String>,
 }
 
-/// A signal stopped `orchestrate` while it tried a command.
+/// A signal stopped `orchestrate` while it checked a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("stopped by {0}")]
 pub struct Stopped(&'static str);
@@ -101,18 +101,18 @@ struct Script<'a> {
     word: &'a str,
 }
 
-/// Tries commands. What is found of a script is kept, because many jobs run the same one.
+/// Checks commands. Results are cached per script, because many jobs run the same one.
 #[derive(Debug, Default)]
 pub struct Preflight {
-    /// What is wrong with each script, by the env and the interpreter that run it.
+    /// The result for each script, by the env and the interpreter that run it.
     scripts: HashMap<(Name, PathBuf, String), Option<String>>,
 }
 
 impl Preflight {
-    /// Why the worker of `invocation`, a job of `env`, cannot work, as a sentence; `None` if nothing is found.
+    /// Why the worker of `invocation`, a job of `env`, cannot work, as a sentence; `None` if no problem is found.
     ///
-    /// Only what is certain is said. A program that is no Python, or an interpreter that does not answer, is not judged
-    /// any further than that it exists.
+    /// Only problems that are certain are reported. Programs that are not Python scripts, and interpreters that do not
+    /// answer, are only checked for existence.
     ///
     /// # Errors
     /// [`Stopped`].
@@ -142,7 +142,7 @@ impl Preflight {
     }
 }
 
-/// The sentence about what is wrong with the script `word`, which is called in `directory`.
+/// The problem of the script `word`, which is called in `directory`, as a sentence.
 fn broken(looked: &Looked, word: &str, interpreter: &Path, directory: &Path) -> Option<String> {
     if looked.absent {
         let place =
@@ -150,7 +150,7 @@ fn broken(looked: &Looked, word: &str, interpreter: &Path, directory: &Path) -> 
         return Some(format!("there is no {word}{place}"));
     }
     if let Some(error) = &looked.syntax {
-        return Some(format!("{word} is not read by {}: {error}", interpreter.display()));
+        return Some(format!("{word} cannot be parsed by {}: {error}", interpreter.display()));
     }
     let names: Vec<String> = looked.missing.iter().map(|name| format!("`{name}`")).collect();
     (!names.is_empty()).then(|| {
@@ -177,7 +177,7 @@ fn script<'a>(
     (!is_other).then(|| Script { interpreter, word: &words[at] })
 }
 
-/// Whether `program` is called as Python's interpreters are: `python`, `python3`, `python3.12`.
+/// Whether `program` has the name of a Python interpreter: `python`, `python3`, `python3.12`.
 fn is_python(program: &Path) -> bool {
     let name = program.file_name().unwrap_or_default().to_string_lossy();
     let version = name.strip_prefix("python");
@@ -192,7 +192,7 @@ fn first_script(words: &[String]) -> Option<&str> {
             "--check-hash-based-pycs" => drop(words.next()),
             "-" => return None,
             option if option.starts_with("--") => {}
-            // Letters of several options can stand together, as in `-uX dev`. What follows `c` and `m` is no script.
+            // Short options can be combined, as in `-uX dev`. The word after `c` and `m` is not a script.
             option if option.starts_with('-') => match option.split_once(['c', 'm', 'W', 'X']) {
                 Some((before, _)) if option[before.len()..].starts_with(['c', 'm']) => return None,
                 Some((_, "")) => drop(words.next()),
@@ -219,7 +219,7 @@ fn shebang(program: &Path, environment: &BTreeMap<String, String>) -> Option<Pat
     std::env::split_paths(path).map(|directory| directory.join(name)).find(|path| path.is_file())
 }
 
-/// Asks `interpreter` what it thinks of the script `word`; `None` if it does not answer.
+/// Checks the script `word` with `interpreter`; `None` if it does not answer.
 ///
 /// # Errors
 /// [`Stopped`].
@@ -239,7 +239,7 @@ fn look(
 }
 
 #[cfg(test)]
-#[expect(clippy::disallowed_methods, reason = "tests write the programs that are looked at")]
+#[expect(clippy::disallowed_methods, reason = "tests write the programs that are checked")]
 mod tests {
     use std::fs;
     use std::os::unix::fs::PermissionsExt;
@@ -274,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn a_launcher_written_in_python_runs_the_first_script_it_is_given() {
+    fn a_launcher_written_in_python_runs_its_first_script() {
         let directory = tempfile::tempdir().unwrap();
         let path = |name: &str| directory.path().join(name);
         let write = |name: &str, text: &str| {
@@ -302,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_is_one_sentence() {
+    fn problems_of_a_script_are_one_sentence() {
         let said = |syntax: Option<&str>, missing: &[&str]| {
             let missing = missing.iter().map(|name| (*name).to_owned()).collect();
             broken(
@@ -316,6 +316,6 @@ mod tests {
         let both = said(None, &["torch", "yaml"]).unwrap();
         assert_eq!(both, "train.py imports `torch` and `yaml`, which /bin/python3 does not find");
         let syntax = said(Some("invalid syntax (train.py, line 3)"), &["torch"]).unwrap();
-        assert_eq!(syntax, "train.py is not read by /bin/python3: invalid syntax (train.py, line 3)");
+        assert_eq!(syntax, "train.py cannot be parsed by /bin/python3: invalid syntax (train.py, line 3)");
     }
 }

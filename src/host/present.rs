@@ -1,4 +1,4 @@
-//! What jobs would run with now, for [`crate::plan::changes`] to compare with their records.
+//! Gathers the present host and workers, which [`crate::plan::changes`] compares with the records of jobs.
 
 use super::Programs;
 use super::find::own_program;
@@ -6,7 +6,7 @@ use crate::job::Device;
 use crate::plan::{Inventory, Plan, Present};
 use crate::record::{GpuFacts, HostFacts};
 
-/// What the done jobs of `plan` would run with on `host` now.
+/// The host and workers with which the done jobs of `plan` would run now on `host`.
 pub fn probe_present(
     programs: &mut Programs,
     plan: &Plan,
@@ -18,18 +18,18 @@ pub fn probe_present(
     Present { workers, gpus: reachable_gpus(host), environment, slurm: finds_slurm(), ssh: finds_ssh() }
 }
 
-/// Whether jobs can be handed to Slurm from here.
+/// Whether jobs can be submitted to Slurm from this host.
 fn finds_slurm() -> bool {
     !["sbatch", "squeue", "scancel", "scontrol"].iter().any(|name| own_program(name).is_none())
 }
 
-/// Whether jobs can be handed to other hosts from here.
+/// Whether jobs can be sent to other hosts from this host.
 fn finds_ssh() -> bool {
     own_program("ssh").is_some()
 }
 
-/// The NVIDIA GPUs of `host`, numbered as jobs number them. Empty if its driver reports more or fewer than can be used:
-/// in a container, it is then unknown which is which.
+/// The NVIDIA GPUs of `host`, in the numbering of jobs. Empty if its driver reports more or fewer than can be used: in
+/// a container, they cannot be matched then.
 fn reachable_gpus(host: &HostFacts) -> Vec<GpuFacts> {
     if let Some(visible) = &host.cuda_visible_devices {
         let numbers = (0..).map(Device::Cuda).take(visible.entries.len());
@@ -58,12 +58,12 @@ mod tests {
         assert_eq!(reachable_gpus(&host(&["cpu"])), []);
         let mut dead = host(&["cpu", "cuda", "cuda:0"]);
         dead.gpus[1].problem = Some("it is lost".to_owned());
-        assert_eq!(reachable_gpus(&dead).len(), 2, "one of two can be used, and the other keeps its place");
+        assert_eq!(reachable_gpus(&dead).len(), 2, "the other keeps its position");
         let entry = |gpu| VisibleGpu { gpu, ..VisibleGpu::default() };
         let entries = vec![entry(Some(1)), entry(None), entry(Some(0))];
         let shown = VisibleGpus { variable: "1,GPU-x,0".to_owned(), entries };
         dead.cuda_visible_devices = Some(shown);
         let names: Vec<String> = reachable_gpus(&dead).into_iter().map(|gpu| gpu.name).collect();
-        assert_eq!(names, ["second", "", "first"], "as jobs count them");
+        assert_eq!(names, ["second", "", "first"], "in the numbering of jobs");
     }
 }

@@ -1,8 +1,8 @@
-//! Identifies workers by the bytes of their programs, for records and for plans that compare themselves with records.
+//! Identifies workers by the bytes of their programs, for records and for plans that are compared with records.
 //!
 //! A file is hashed again only if its size or its modification time has changed. libtorch's libraries have hundreds of
 //! megabytes, so records keep both numbers beside the hash. A plan of a hundred jobs then reads none of these
-//! libraries. Only a file that has changed is read, and then its bytes decide.
+//! libraries. Only files with another size or time are read again.
 #![expect(clippy::disallowed_methods, reason = "this looks up the programs of a run")]
 
 use std::collections::{BTreeMap, HashMap};
@@ -24,7 +24,7 @@ use crate::job::{Device, Job, JobId, Key, Name, WorkerTemplate, placeholders};
 use crate::plan::{Caller, Inventory, Invocation, Outputs, Plan, Standing, Surroundings, caller, invocation};
 use crate::record::{HostFacts, LibraryFacts, Record, WorkerFacts, looks_secret};
 
-/// Programs cannot be searched for at all.
+/// Programs cannot be searched for.
 #[derive(Debug, thiserror::Error)]
 pub enum ProgramsError {
     /// The current directory was removed or cannot be read.
@@ -47,7 +47,7 @@ pub struct Programs {
     libraries: BTreeMap<(PathBuf, Stamp, Option<String>), BTreeMap<String, PathBuf>>,
 }
 
-/// Tells whether a file has changed, without reading it.
+/// Size and modification time of a file, from which a change is detected without reading it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Stamp {
     size_bytes: u64,
@@ -67,12 +67,11 @@ struct Called<'a> {
     env: &'a Name,
     worker: &'a WorkerTemplate,
     device: Device,
-    /// Of the filled words, only those that are programs.
+    /// Has only those filled words that are programs.
     caller: Caller,
 }
 
-/// How a worker's programs are named and searched for. Whoever names them alike gets the same files, unless these
-/// change.
+/// How a worker's programs are named and searched for. Equal values find the same files, unless these change.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Named {
     scripts: Vec<PathBuf>,
@@ -115,7 +114,7 @@ impl Programs {
     }
 
     /// The worker of every done job of `plan` that ran on `host`, as it would be called now. Jobs that cannot be called
-    /// are left out. Each program is looked at once, however many jobs call it.
+    /// are left out. Each program is checked once, however many jobs call it.
     pub fn workers_of_done(
         &mut self,
         plan: &Plan,
@@ -123,13 +122,13 @@ impl Programs {
         host: &HostFacts,
     ) -> BTreeMap<JobId, Arc<WorkerFacts>> {
         let is_ours = |record: &Record| record.provenance.host.is_machine_of(host);
-        // Another container of this machine has another name, and libraries of its own.
+        // Another container of this machine has another name and other libraries.
         let sees_our_files =
             |record: &Record| is_ours(record) && record.provenance.host.hostname == host.hostname;
         self.trust(inventory.records().filter(|record| sees_our_files(record)));
         let outputs = Outputs { measurement: String::new(), iterations: String::new() };
         let (mut workers, mut known, mut codes) = (BTreeMap::new(), HashMap::new(), HashMap::new());
-        // Neighbours tend to be called alike, and a comparison is cheaper than a hash.
+        // Successive jobs often have the same call, and a comparison is cheaper than a hash.
         let mut last: Option<(Called<'_>, Option<Arc<WorkerFacts>>)> = None;
         for job in &plan.jobs {
             let (key, id) = (job.key(), job.id());
@@ -160,8 +159,8 @@ impl Programs {
 
     /// The worker that `invocation` of `job` calls.
     ///
-    /// An external worker is identified by the first program among the words behind the first one: the script, if the
-    /// first word is an interpreter. Words without placeholders go first. The other programs are listed beside it.
+    /// An external worker is identified by the first program after the first word: the script, if the first word is an
+    /// interpreter. Words without placeholders take precedence. The other programs are listed beside it.
     pub fn worker(&mut self, job: &Job, invocation: &Invocation) -> WorkerFacts {
         self.worker_of(job.key(), invocation)
     }
@@ -179,7 +178,7 @@ impl Programs {
         cleaned(&WorkerFacts { path: own.display().to_string(), sha256: self.hash(&own), others, libraries })
     }
 
-    /// What [`invocation`] needs to know about this host.
+    /// The facts about this host that [`invocation`] needs.
     pub fn surroundings(&self) -> &Surroundings {
         &self.surroundings
     }
@@ -217,7 +216,7 @@ impl Programs {
         files
     }
 
-    /// The programs that are named behind the first word of the command of `key`.
+    /// The programs after the first word of the command of `key`.
     fn script_files(&self, key: &Key, invocation: &Invocation) -> Vec<PathBuf> {
         let WorkerTemplate::Command(words) = &key.worker else { return Vec::new() };
         let called = words.iter().zip(&invocation.argv).skip(1);
@@ -250,7 +249,7 @@ impl Programs {
         Some(hash)
     }
 
-    /// The libraries that `programs` bring along.
+    /// The libraries that `programs` ship with.
     fn libraries_of<'a>(
         &mut self,
         programs: impl Iterator<Item = &'a PathBuf>,
@@ -287,7 +286,7 @@ impl Programs {
     }
 }
 
-/// libtorch's CUDA library: the worker does not name it, but loads it from the directory of `libtorch_cpu.so`.
+/// libtorch's CUDA library. The worker does not name it, but loads it from the directory of `libtorch_cpu.so`.
 fn cuda_half(paths: &BTreeMap<String, PathBuf>) -> Option<(String, PathBuf)> {
     let name = "libtorch_cuda.so";
     let path = paths.get("libtorch_cpu.so")?.with_file_name(name);
@@ -298,8 +297,8 @@ fn file_name(path: &Path) -> String {
     path.file_name().unwrap_or_default().to_string_lossy().into_owned()
 }
 
-/// Our own environment. What is not UTF-8 is left out, because it could not be recorded. So are the values of what
-/// looks secret: a worker inherits none of them unless its env says that they are secret.
+/// Our own environment. Variables that are not UTF-8 are left out, because they could not be recorded. The values of
+/// variables that look secret are left out too: a worker inherits them only if its env declares them secret.
 pub fn probe_environment() -> BTreeMap<String, String> {
     let text = |(name, value): (OsString, OsString)| {
         let name = name.into_string().ok()?;
@@ -391,7 +390,7 @@ mod tests {
         let (b, named_b) = worker(&words, &["python", "b.py", "data.h5"]);
         assert_eq!(b.sha256, hash_file(path("b.py")).ok());
         assert_ne!(named_a, named_b);
-        // What stands there for all jobs goes first.
+        // Words without placeholders take precedence.
         let (a, _) = worker(&["python", "{hook}", "b.py"], &["python", "a.py", "b.py"]);
         assert_eq!(a.path, path("b.py").display().to_string());
         assert_eq!(a.others.keys().collect::<Vec<_>>(), ["a.py", "python"]);

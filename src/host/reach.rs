@@ -1,5 +1,5 @@
-//! Who respects the locks in a directory. A container, a service or a user that cannot see the directory knows nothing
-//! of them, and can measure at the same time.
+//! The processes that respect the locks in a directory. Containers, services and users that cannot see the directory do
+//! not notice its locks, and can measure at the same time.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -10,57 +10,58 @@ use super::settings::probe_container;
 use super::system::read;
 use crate::record::LockReach;
 
-/// Whom locks in the directory at `path`, which is absolute, exclude.
+/// The processes that locks in the directory at the absolute `path` exclude.
 pub fn probe_lock_reach(path: &Path) -> LockReach {
     reach(&Signs {
         path: &path.display().to_string(),
         mounts: &read("/proc/self/mountinfo").unwrap_or_default(),
         in_container: probe_container().is_some(),
-        is_for_everybody: is_for_everybody(path),
+        is_for_all_users: is_for_all_users(path),
     })
 }
 
-/// Whether every user can make files in the directory at `path`. A missing one is made so.
-fn is_for_everybody(path: &Path) -> bool {
+/// Whether every user can create files in the directory at `path`. A missing directory counts, because it will be
+/// created for all users.
+fn is_for_all_users(path: &Path) -> bool {
     let mode = |path: &Path| fs::metadata(path).ok().map(|data| data.permissions().mode());
     let may_enter = |above: &Path| mode(above).is_none_or(|mode| mode & 0o001 != 0);
     mode(path).is_none_or(|mode| mode & 0o002 != 0) && path.ancestors().all(may_enter)
 }
 
-/// The signs of whom a directory is shared with.
+/// The inputs of [`reach`].
 struct Signs<'a> {
     path: &'a str,
     /// `/proc/self/mountinfo`.
     mounts: &'a str,
     in_container: bool,
-    is_for_everybody: bool,
+    is_for_all_users: bool,
 }
 
 fn reach(signs: &Signs<'_>) -> LockReach {
     let mounts = signs.mounts.lines().filter_map(Mount::parse);
-    // Of two file systems that are mounted at one place, the later hides the other.
-    let mount = mounts.filter(|mount| mount.holds(signs.path)).max_by_key(|mount| mount.at.len());
+    // If two file systems are mounted at one place, the later one hides the other.
+    let mount = mounts.filter(|mount| mount.contains(signs.path)).max_by_key(|mount| mount.at.len());
     match mount {
         Some(mount) if signs.in_container && mount.is_of_a_container() => LockReach::Container,
         Some(mount) if mount.is_of_a_service_or_user() => LockReach::Service,
-        _ if !signs.is_for_everybody => LockReach::User,
+        _ if !signs.is_for_all_users => LockReach::User,
         _ => LockReach::Host,
     }
 }
 
 impl Mount<'_> {
-    fn holds(&self, path: &str) -> bool {
+    fn contains(&self, path: &str) -> bool {
         let at = self.at.trim_end_matches('/');
         path.strip_prefix(at).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
     }
 
-    /// Whether it was made with a container: its root, or an empty file system in memory. What is mounted from the host
-    /// is a directory of another file system.
+    /// Whether it was created for a container: its root, or an empty file system in memory. Mounts from the host are
+    /// directories of other file systems.
     fn is_of_a_container(&self) -> bool {
         self.at == "/" || self.kind == "overlay" || (self.kind == "tmpfs" && self.root == "/")
     }
 
-    /// Whether it is a `/tmp` of its own, as systemd (`PrivateTmp`) gives to services and `pam_namespace` to users.
+    /// Whether it is a private `/tmp`, which systemd (`PrivateTmp`) creates for services and `pam_namespace` for users.
     fn is_of_a_service_or_user(&self) -> bool {
         self.root.split('/').any(|part| part.starts_with("systemd-private-") || part.ends_with("-inst"))
     }
@@ -71,8 +72,8 @@ mod tests {
     use super::*;
 
     /// The reach of locks in `/tmp/orchestrate-locks` below these mounts.
-    fn of(mounts: &str, in_container: bool, is_for_everybody: bool) -> LockReach {
-        reach(&Signs { path: "/tmp/orchestrate-locks", mounts, in_container, is_for_everybody })
+    fn of(mounts: &str, in_container: bool, is_for_all_users: bool) -> LockReach {
+        reach(&Signs { path: "/tmp/orchestrate-locks", mounts, in_container, is_for_all_users })
     }
 
     const ROOT: &str = "22 1 259:2 / / rw shared:1 - ext4 /dev/nvme0n1p2 rw\n";
@@ -88,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn in_a_container_only_what_is_mounted_from_the_host_is_shared() {
+    fn in_a_container_only_mounts_from_the_host_are_shared() {
         let with = |line: &str| of(&format!("{OVERLAY}{line}\n"), true, true);
         assert_eq!(with(""), LockReach::Container);
         assert_eq!(with("813 812 0:60 / /tmp rw - tmpfs tmpfs rw"), LockReach::Container);
@@ -100,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tmp_of_ones_own_is_shared_with_nobody() {
+    fn a_private_tmp_is_not_shared() {
         let with =
             |root: &str| of(&format!("{ROOT}50 22 259:2 {root} /tmp rw - ext4 /dev/x rw\n"), false, true);
         assert_eq!(with("/tmp/systemd-private-0f3a-bench.service-xyz/tmp"), LockReach::Service);
@@ -109,16 +110,16 @@ mod tests {
     }
 
     #[test]
-    fn a_directory_of_one_user_is_for_nobody_else() {
+    fn a_directory_of_one_user_excludes_other_users() {
         let directory = tempfile::tempdir().unwrap();
         let set = |mode| fs::set_permissions(directory.path(), fs::Permissions::from_mode(mode)).unwrap();
         set(0o1777);
         let above = directory.path().ancestors().skip(1);
         let is_reachable = above.clone().all(|it| fs::metadata(it).unwrap().permissions().mode() & 1 != 0);
-        assert_eq!(is_for_everybody(directory.path()), is_reachable);
+        assert_eq!(is_for_all_users(directory.path()), is_reachable);
         set(0o755);
-        assert!(!is_for_everybody(directory.path()), "others cannot make files in it");
+        assert!(!is_for_all_users(directory.path()), "others cannot create files in it");
         set(0o700);
-        assert!(!is_for_everybody(&directory.path().join("locks")), "others cannot enter it");
+        assert!(!is_for_all_users(&directory.path().join("locks")), "others cannot enter it");
     }
 }

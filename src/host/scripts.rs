@@ -1,4 +1,4 @@
-//! Tells programs from data among the files that a worker's command names.
+//! Distinguishes programs from data among the files that a worker's command names.
 
 use std::fs;
 use std::io::Read;
@@ -11,7 +11,7 @@ use crate::files::open_regular;
 const ENDINGS: [&str; 16] =
     ["bash", "dll", "jar", "jl", "js", "lua", "mjs", "php", "pl", "py", "pyc", "pyz", "r", "rb", "sh", "ts"];
 
-/// How the files begin that a system executes: ELF, and Mach-O in both orders of bytes and for several processors.
+/// The first bytes of executable files: ELF, and Mach-O in both byte orders and for several processors.
 const EXECUTABLES: [[u8; 4]; 6] = [
     *b"\x7fELF",
     [0xfe, 0xed, 0xfa, 0xce],
@@ -29,7 +29,7 @@ pub(super) fn is_program(path: &Path) -> bool {
 }
 
 /// Whether the file at `path` is a program by its name or its first bytes. On some file systems, every file is
-/// executable, and a placeholder often stands for data of many gigabytes.
+/// executable, and a placeholder often names data of many gigabytes.
 pub fn is_code(path: &Path) -> bool {
     let is_file = fs::metadata(path).is_ok_and(|data| data.is_file());
     is_file && (is_script(path) || start(path).is_some_and(|start| EXECUTABLES.contains(&start)))
@@ -53,7 +53,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn code_is_told_from_data_whatever_the_file_system_permits() {
+    fn code_is_distinguished_from_data_regardless_of_permissions() {
         let directory = tempfile::tempdir().unwrap();
         let is = |name: &str, bytes: &[u8]| {
             let path = directory.path().join(name);

@@ -49,7 +49,7 @@ fn probe_turbo() -> Option<bool> {
     off.map(|off| !off).or_else(on)
 }
 
-/// When the kernel uses transparent huge pages.
+/// The mode of transparent huge pages.
 pub(super) fn probe_huge_pages() -> Option<String> {
     read("/sys/kernel/mm/transparent_hugepage/enabled").and_then(|text| chosen(&text))
 }
@@ -60,7 +60,7 @@ pub(super) fn probe_clock_source() -> Option<String> {
     Some(text.trim().to_owned()).filter(|text| !text.is_empty())
 }
 
-/// The options on the kernel's command line that change how fast programs run.
+/// The options on the kernel's command line that affect performance.
 pub(super) fn probe_kernel_options() -> Vec<String> {
     read("/proc/cmdline").map(|text| options(&text)).unwrap_or_default()
 }
@@ -83,7 +83,7 @@ pub(super) fn probe_container() -> Option<String> {
 /// The signs by which kinds of containers are recognised.
 #[derive(Clone, Debug, Default)]
 struct ContainerSigns {
-    /// The container's kind: `/run/systemd/container` if systemd runs in it, else the variable `container`, which
+    /// The container's kind: `/run/systemd/container` if systemd runs in it, otherwise the variable `container`, which
     /// Podman, LXC and systemd-nspawn set.
     systemd: String,
     /// Whether `/.dockerenv` exists.
@@ -141,8 +141,8 @@ fn cores(cpu_info: &str) -> Option<u32> {
     u32::try_from(pairs.len()).ok().filter(|count| *count > 0)
 }
 
-/// The words of the kernel's command line that change how fast programs run: mitigations cost time, and idle states or
-/// isolated processors change latencies.
+/// The words of the kernel's command line that affect performance: mitigations cost time, and idle states or isolated
+/// processors change latencies.
 fn options(command_line: &str) -> Vec<String> {
     const NAMES: &[&str] = &[
         "mitigations",

@@ -1,4 +1,4 @@
-//! Queries the system: its small files, its directories, its programs. What it does not offer is absent.
+//! Queries the system: its small files, its directories, its programs. Missing items are absent.
 #![expect(clippy::disallowed_methods, reason = "this probes the machine")]
 
 use std::fs::{self, File};
@@ -20,7 +20,7 @@ pub(super) fn output(program: &str, arguments: &[&str]) -> Option<String> {
     output.status.success().then(|| String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
-/// When the process `pid` started, in the words of `ps`, which are the same at every call: `Mon Nov 23 01:02:03 2026`.
+/// When the process `pid` started, in the format of `ps`, which is the same at every call: `Mon Nov 23 01:02:03 2026`.
 /// `None` if there is no such process. For systems without `/proc`.
 pub fn probe_process_start(pid: u32) -> Option<String> {
     let pid = pid.to_string();
@@ -32,7 +32,7 @@ pub fn probe_process_start(pid: u32) -> Option<String> {
 /// The text of a small file of the system; `None` if it is missing or this user must not read it.
 pub(super) fn read(path: &str) -> Option<String> {
     let mut file = File::open(path).ok()?;
-    // The system does not tell the length of its files, and makes their text anew at each call that reads a part.
+    // The system does not report the length of its files, and generates their text at each call that reads a part.
     let mut bytes = Vec::with_capacity(ROOM);
     file.read_to_end(&mut bytes).ok()?;
     Some(

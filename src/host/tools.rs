@@ -18,12 +18,12 @@ use crate::record::{GitFacts, TimeFlavour};
 pub struct TimeTool {
     /// The program.
     pub path: PathBuf,
-    /// How it is called and what its report looks like.
+    /// Its kind, which decides its options and the format of its report.
     pub flavour: TimeFlavour,
 }
 
-/// Finds `time`: `/usr/bin/time`, else the first on `PATH` that works. `None` if there is neither GNU nor BSD `time`; a
-/// run is then refused. BusyBox's `time` has no `-o`.
+/// Finds `time`: `/usr/bin/time`, otherwise the first on `PATH` that works. `None` if there is neither GNU nor BSD
+/// `time`; a run is then refused. BusyBox's `time` has no `-o`.
 pub fn probe_time_tool() -> Option<TimeTool> {
     let usual = Some(PathBuf::from("/usr/bin/time")).filter(|path| is_executable(path));
     usual.into_iter().chain(own_programs("time")).find_map(time_tool_at)
@@ -49,7 +49,7 @@ pub fn probe_git(directory: &Path) -> Option<GitFacts> {
         .arg("-C")
         .arg(directory)
         .args(["status", "--porcelain=v2", "--branch", "--untracked-files=no"])
-        // Otherwise `status` locks the index to refresh it, which can get in the user's way.
+        // Otherwise `status` locks the index to refresh it, which can block the user's git commands.
         .env("GIT_OPTIONAL_LOCKS", "0")
         .env_remove("GIT_DIR")
         .env_remove("GIT_WORK_TREE")

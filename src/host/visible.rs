@@ -1,30 +1,30 @@
-//! What `CUDA_VISIBLE_DEVICES` of `orchestrate`'s own environment shows of a host's GPUs, read as CUDA and PyTorch read
-//! it.
+//! The GPUs of a host that `CUDA_VISIBLE_DEVICES` in `orchestrate`'s own environment shows, by the rules of CUDA and
+//! PyTorch: [`visible_gpus`].
 //!
-//! Its first entry decides what all of them are: numbers, UUIDs of GPUs (`GPU-…`), or UUIDs of the parts of GPUs in MIG
-//! mode (`MIG-…`). UUIDs can be shortened as long as only one fits. Behind the first entry that is no GPU of the host,
-//! nothing is visible. A list that names a GPU twice shows none.
+//! The first entry decides the kind of all entries: numbers, UUIDs of GPUs (`GPU-…`), or UUIDs of the parts of GPUs in
+//! MIG mode (`MIG-…`). A UUID can be shortened as long as it matches only one GPU. The list ends at the first entry
+//! that is not a GPU of the host. A list that names a GPU twice shows none.
 //!
-//! PyTorch looks for numbers and UUIDs that stand twice before it looks whether there is such a GPU. So `0,4,0` shows
-//! none on a host of four GPUs. An entry that cannot be one at all, such as `-1`, `NoDevFiles` or a UUID among numbers,
-//! ends the list for that look too: `0,-1,0` shows GPU 0.
+//! PyTorch checks for repeated numbers and UUIDs before it checks whether there is such a GPU. So `0,4,0` shows none on
+//! a host of four GPUs. A malformed entry, such as `-1`, `NoDevFiles` or a UUID among numbers, ends the list for the
+//! first check too: `0,-1,0` shows GPU 0.
 //!
 //! Numbers count the GPUs by their bus addresses, as `nvidia-smi` does. CUDA itself would put the fastest first, unless
-//! `CUDA_DEVICE_ORDER` is `PCI_BUS_ID`. But whoever sets the variable has the numbers from `nvidia-smi` or from a
-//! scheduler that counts in the same way.
+//! `CUDA_DEVICE_ORDER` is `PCI_BUS_ID`. But users take the numbers from `nvidia-smi`, or from a scheduler that counts
+//! in the same way.
 
 use crate::record::{GpuFacts, VisibleGpu, VisibleGpus};
 
-/// What is known of a host's GPUs.
+/// The known GPUs of a host.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Known<'a> {
-    /// What the driver reports.
+    /// The GPUs reported by the driver.
     pub(super) gpus: &'a [GpuFacts],
-    /// How many there are; `None` if that is not known.
+    /// Their number; `None` if that is not known.
     pub(super) count: Option<usize>,
 }
 
-/// What a `variable` shows of the GPUs that are `known`.
+/// The GPUs among the `known` ones that the value `variable` shows.
 pub(super) fn visible_gpus(variable: &str, known: Known<'_>) -> VisibleGpus {
     let words = variable.split(',');
     let uuids = |prefix: &'static str| words.clone().take_while(move |word| word.starts_with(prefix));
@@ -42,12 +42,12 @@ pub(super) fn visible_gpus(variable: &str, known: Known<'_>) -> VisibleGpus {
 fn number(word: &str) -> Option<usize> {
     let digits = word.strip_prefix('+').unwrap_or(word);
     let end = digits.find(|letter: char| !letter.is_ascii_digit()).unwrap_or(digits.len());
-    // No host has as many GPUs as a number that is too long.
+    // A number that overflows exceeds the number of GPUs of any host.
     (end > 0).then(|| digits[..end].parse().unwrap_or(usize::MAX))
 }
 
-/// The entries of the GPUs called `names`, which `find` finds, until the first that is no GPU. There are none if a name
-/// stands twice, or if two names are those of one GPU.
+/// The entries of the GPUs called `names`, which `find` finds, until the first that is not a GPU. Empty if a name
+/// occurs twice, or if two names belong to one GPU.
 fn entries<T: PartialEq + Copy>(
     names: impl Iterator<Item = T>,
     find: impl Fn(T) -> Option<VisibleGpu>,
@@ -76,7 +76,7 @@ impl Known<'_> {
         if self.count.is_some_and(|count| count <= number) {
             return None;
         }
-        // In a container the driver can report more or fewer than there are. Then it is unknown which is which.
+        // In a container the driver can report more or fewer than there are. Then they cannot be matched.
         let is_certain = self.count.is_none_or(|count| count == self.gpus.len());
         let gpu = Some(number).filter(|number| is_certain && *number < self.gpus.len());
         Some(VisibleGpu { entry: number.to_string(), gpu, instance: None })
@@ -110,7 +110,7 @@ impl Known<'_> {
         };
         let found: Vec<(usize, String)> = parts().filter(|(_, uuid)| uuid.starts_with(word)).collect();
         match &found[..] {
-            // The driver does not list the parts of its GPUs for everybody. CUDA knows better.
+            // The driver does not list the parts of its GPUs to every user, so an unlisted part can exist.
             [] if !self.knows_all() || parts().next().is_none() => Some(named(self.parent(word), word)),
             [(position, uuid)] => Some(named(Some(*position), uuid)),
             _ => None,
@@ -123,7 +123,7 @@ impl Known<'_> {
         self.gpus.iter().position(|gpu| gpu.uuid.as_deref() == Some(uuid))
     }
 
-    /// Whether no GPU has a UUID that is not known. That of one that does not answer does not matter: it is no use.
+    /// Whether the UUIDs of all GPUs are known. GPUs that do not answer are ignored, because they cannot be used.
     fn knows_all(self) -> bool {
         let is_known = |gpu: &GpuFacts| gpu.uuid.is_some() || gpu.problem.is_some();
         self.count == Some(self.gpus.len()) && self.gpus.iter().all(is_known)
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_count_the_gpus_until_one_is_not_there() {
+    fn numbers_count_the_gpus_until_one_is_missing() {
         for (variable, expected) in [
             ("", ""),
             ("0", "0=0"),
@@ -176,7 +176,7 @@ mod tests {
             ("1,,0", "1=1"),
             ("1,0,1", ""),
             ("1,01", ""),
-            // A number that stands twice shows none, even behind one that is no GPU, but not behind the end.
+            // A repeated number shows none, even after a number that is not a GPU, but not after the end of the list.
             ("0,4,0", ""),
             ("1,4,4", ""),
             ("0,4,1,1", ""),
@@ -184,7 +184,7 @@ mod tests {
             ("0,-1,0", "0=0"),
             ("0,NoDevFiles,0", "0=0"),
             ("0,,0", "0=0"),
-            // As strtoul does.
+            // As `strtoul` parses them.
             ("+1,0x,2gpu", "1=1 0=0 2=2"),
             (&format!("1,{ONE}"), "1=1"),
         ] {
@@ -193,23 +193,23 @@ mod tests {
     }
 
     #[test]
-    fn a_uuid_can_be_shortened_as_long_as_one_gpu_fits() {
+    fn a_uuid_can_be_shortened_as_long_as_one_gpu_matches() {
         let of = |variable: &str| read(variable, &gpus(), Some(4));
         assert_eq!(of(ONE), format!("{ONE}=0"));
         assert_eq!(of("GPU-c0,GPU-8932f9"), "GPU-c0=3 GPU-8932f9=0");
-        assert_eq!(of("GPU-c0,GPU-8932f,GPU-8932f9"), "GPU-c0=3", "two GPUs fit");
-        assert_eq!(of("GPU-c0,GPU-dead,GPU-8932f9"), "GPU-c0=3", "none fits");
-        assert_eq!(of("GPU-c0,1"), "GPU-c0=3", "the first entry says what all are");
+        assert_eq!(of("GPU-c0,GPU-8932f,GPU-8932f9"), "GPU-c0=3", "two GPUs match");
+        assert_eq!(of("GPU-c0,GPU-dead,GPU-8932f9"), "GPU-c0=3", "none matches");
+        assert_eq!(of("GPU-c0,1"), "GPU-c0=3", "the first entry decides the kind of all");
         assert_eq!(of("GPU-c0,GPU-c0ff"), "", "one GPU twice");
-        assert_eq!(of("GPU-"), "", "all fit");
-        assert_eq!(of("GPU-c0,GPU-dead,GPU-c0"), "", "a word twice");
-        assert_eq!(of("GPU-c0,GPU-8932f,GPU-8932f"), "", "even if it fits two");
+        assert_eq!(of("GPU-"), "", "all match");
+        assert_eq!(of("GPU-c0,GPU-dead,GPU-c0"), "", "a repeated entry");
+        assert_eq!(of("GPU-c0,GPU-8932f,GPU-8932f"), "", "even if it matches two");
         assert_eq!(
             of("GPU-c0,GPU-dead,GPU-c0ff"),
             "GPU-c0=3",
-            "another word for it, behind one that is no GPU"
+            "another name of it, after an entry that is not a GPU"
         );
-        assert_eq!(of("GPU-c0,1,GPU-c0"), "GPU-c0=3", "what is no UUID ends the list");
+        assert_eq!(of("GPU-c0,1,GPU-c0"), "GPU-c0=3", "an entry that is not a UUID ends the list");
         assert_eq!(of("GPU-c0,MIG-ab,GPU-c0"), "GPU-c0=3");
     }
 
@@ -220,14 +220,14 @@ mod tests {
         assert_eq!(of("MIG-ab,MIG-aa"), "MIG-ab=3/MIG-ab MIG-aa=3/MIG-aa");
         assert_eq!(of("MIG-ab,GPU-c0"), "MIG-ab=3/MIG-ab");
         assert_eq!(of("MIG-ab,MIG-b,MIG-aa"), "MIG-ab=3/MIG-ab");
-        assert_eq!(of("MIG-a"), "", "two fit");
+        assert_eq!(of("MIG-a"), "", "two match");
         assert_eq!(of("MIG-aa,MIG-aa"), "");
         assert_eq!(of("MIG-aa,MIG-b,MIG-aa"), "");
         assert_eq!(of("MIG-aa,GPU-c0,MIG-aa"), "MIG-aa=3/MIG-aa");
     }
 
     #[test]
-    fn what_the_driver_does_not_list_is_left_to_cuda() {
+    fn unlisted_gpus_are_left_to_cuda() {
         assert_eq!(read("2,3", &[], Some(4)), "2=? 3=?", "only their number is known");
         assert_eq!(read("2,4", &[], Some(4)), "2=?");
         assert_eq!(read("7", &[], None), "7=?");
@@ -238,7 +238,7 @@ mod tests {
         let mut unused = gpus();
         unused[1].uuid = None;
         assert_eq!(read("GPU-1,GPU-c0", &unused, Some(4)), "GPU-1=? GPU-c0=3");
-        // Old drivers do not list parts to everybody.
+        // Old drivers do not list parts to every user.
         let mut undivided = gpus();
         undivided[3].instances = None;
         let old = format!("MIG-{PARTED}/1/0");

@@ -155,7 +155,7 @@ fn scalar() -> impl Strategy<Value = ParamValue> {
     ]
 }
 
-/// Any text that a parameter can be: of any script, without control characters, not empty.
+/// Any valid text of a parameter: of any script, without control characters, not empty.
 fn text() -> impl Strategy<Value = String> {
     let any_script = vec(letter_unless(char::is_control), 1..12)
         .prop_map(|letters| letters.into_iter().collect::<String>());

@@ -67,7 +67,7 @@ impl Key {
         object.member("repeat");
     }
 
-    /// Writes what follows the repeat.
+    /// Writes the part after the repeat.
     pub(super) fn write_after_repeat(&self, out: &mut String) {
         let Key { schema, worker, .. } = self;
         let mut object = Object::begun(out);
@@ -91,7 +91,7 @@ impl<'a> Object<'a> {
         Object { out, is_empty: true }
     }
 
-    /// The object that `out` ends with, which has a member.
+    /// Continues the object at the end of `out`, which has a member.
     fn begun(out: &'a mut String) -> Self {
         Object { out, is_empty: false }
     }
@@ -175,7 +175,7 @@ pub(super) fn write_number(number: impl Into<i64>, out: &mut String) {
 
 /// Writes `text` in quotation marks, escaped as `serde_json` escapes it: `"`, `\` and control characters below a space.
 fn write_text(text: &str, out: &mut String) {
-    // Without a branch, many bytes are looked at at once.
+    // Without a branch, many bytes are checked at the same time (SIMD).
     let needs_escape = |byte: u8| (byte < b' ') | (byte == b'"') | (byte == b'\\');
     if text.bytes().fold(false, |found, byte| found | needs_escape(byte)) {
         out.push_str(&serde_json::Value::from(text).to_string());

@@ -16,7 +16,7 @@ pub struct ConfigOf<'a> {
     key: &'a Key,
     kind: Kind,
     profile: &'a Profile,
-    /// `None` stands for any batch.
+    /// `None` means any batch.
     batch: Option<u32>,
 }
 
@@ -31,7 +31,7 @@ impl<'a> ConfigOf<'a> {
         ConfigOf { kind: Kind::Timing, profile: NOT_PROFILED, ..ConfigOf::new(key) }
     }
 
-    /// The config, whatever its batch.
+    /// The config regardless of its batch.
     pub fn of_any_batch(key: &'a Key) -> Self {
         ConfigOf { batch: None, ..ConfigOf::new(key) }
     }
@@ -64,7 +64,7 @@ impl PartialEq for ConfigOf<'_> {
 impl Eq for ConfigOf<'_> {}
 
 impl Hash for ConfigOf<'_> {
-    /// Hashes what tells the configs of a matrix apart.
+    /// Hashes the fields that distinguish the configs of a matrix.
     fn hash<H: Hasher>(&self, state: &mut H) {
         (self.batch, self.kind, &self.key.env, &self.key.model, self.key.precision).hash(state);
         for parameter in hashed(&self.key.params) {

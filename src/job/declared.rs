@@ -7,9 +7,9 @@ use serde::{Deserialize, Serialize};
 use super::{ModelName, Name, ParamValue, Precision};
 
 /// The envs of a matrix, and the values of their axes, in its order. Tables, figures and lists show rows in it:
-/// resnet18 before resnet152 and `small` before `large`. It is part of no key.
+/// resnet18 before resnet152 and `small` before `large`. It is not part of any key.
 ///
-/// It is empty for plans of older versions. What it does not have comes last, sorted by its value.
+/// It is empty for plans of older versions. Values that it lacks come last, sorted by value.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Declared {
@@ -33,7 +33,7 @@ pub struct DeclaredEnv {
 }
 
 impl Declared {
-    /// Whether it has nothing.
+    /// Whether it has no envs.
     pub fn is_empty(&self) -> bool {
         self.envs.is_empty()
     }

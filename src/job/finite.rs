@@ -25,7 +25,7 @@ impl Finite {
     /// The number in canonical JSON: the fewest digits that read back to the same bits, laid out as
     /// `-12.5`, `100.0`, `0.00001`, `1e-6` or `1.5e+16`.
     ///
-    /// Ids are hashes of this text. Printers of floats agree on the number of digits, but neither on the layout nor on
+    /// Ids are hashes of this text. Printers of floats agree on the number of digits, but differ in the layout and in
     /// the last digit of a number halfway between two texts. So both are fixed here.
     pub fn canonical(self) -> String {
         if self.0 == 0.0 {
@@ -40,8 +40,8 @@ impl Finite {
     }
 }
 
-/// The fewest digits that read back to `value`, as `1.25e-7`. Of several such texts, it is the nearest to `value`, and
-/// of two equally near ones the one with an even last digit.
+/// The fewest digits that read back to `value`, as `1.25e-7`. Among several such texts, the nearest to `value` is
+/// chosen, and of two equally near ones the one with an even last digit.
 fn shortest(value: f64) -> String {
     let short = format!("{value:e}");
     let decimals = short.find('e').unwrap_or(0).saturating_sub(2);
@@ -77,7 +77,7 @@ impl PartialEq for Finite {
 
 impl Eq for Finite {}
 
-/// As [`f64::total_cmp`], which tells `-0.0` from `0.0` as well.
+/// As [`f64::total_cmp`], which also distinguishes `-0.0` from `0.0`.
 impl Ord for Finite {
     fn cmp(&self, other: &Self) -> Ordering {
         self.0.total_cmp(&other.0)
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn what_json_cannot_hold_is_no_number() {
+    fn nan_and_infinities_are_rejected() {
         for value in [f64::NAN, f64::INFINITY, f64::NEG_INFINITY] {
             assert_eq!(Finite::new(value), None);
         }

@@ -19,7 +19,7 @@ impl JobId {
         JobId(hash.finalize().into())
     }
 
-    /// The first 12 hex digits, for directory names and for people to type.
+    /// The first 12 hex digits, for directory names and command lines.
     pub fn short(&self) -> String {
         self.to_string()[..12].to_owned()
     }
@@ -69,7 +69,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_id_is_64_hex_digits_and_nothing_else() {
+    fn an_id_is_exactly_64_hex_digits() {
         let text = "0123456789abcdef".repeat(4);
         assert_eq!(text.parse::<JobId>().unwrap().to_string(), text);
         assert_eq!(format!("{:?}", text.parse::<JobId>().unwrap()), format!("JobId({text})"));

@@ -38,8 +38,8 @@ pub struct Key {
     pub precision: Precision,
     /// The repeat of the config, from 1.
     pub repeat: u32,
-    /// The declared parameters, by name. Those of the shipped worker with their default are left out, because it is
-    /// told every parameter anyway. Those of an external worker are all kept, because nothing else is known about it.
+    /// The declared parameters, by name. Those of the shipped worker with their default are left out, because all
+    /// parameters are passed to it anyway. Those of an external worker are all kept, because its defaults are unknown.
     /// The id is the same either way.
     #[serde(default)]
     pub params: Params,
@@ -97,8 +97,9 @@ impl Key {
         params
     }
 
-    /// The value of the parameter `name`: as declared, or else its default if the worker is told defaults. `None` if
-    /// the worker chooses, or for an undeclared parameter of an external worker, for which our defaults mean nothing.
+    /// The value of the parameter `name`: as declared, otherwise its default if defaults are passed to the worker.
+    /// `None` if the worker chooses, or for an undeclared parameter of an external worker, to which our defaults do not
+    /// apply.
     pub fn param(&self, name: &str) -> Option<ParamValue> {
         let takes_default = || self.worker.is_shipped() || self.worker.asks_for(name);
         let default = || parameter(name).filter(|_| takes_default())?.default_value();
@@ -106,8 +107,8 @@ impl Key {
     }
 
     /// The value of the parameter `name` in the worker's call. It differs from [`Key::param`] only in profiled jobs:
-    /// they request other iterations, and for `ncu` a range around them. If an external worker is not told its
-    /// iterations, a job of the kind `ops` does not request any either.
+    /// they request other iterations, and for `ncu` a range around them. If iterations are not passed to an external
+    /// worker, a job of the kind `ops` does not request any either.
     pub fn asked(&self, name: &str) -> Option<ParamValue> {
         match (self.kind, name) {
             (Kind::Ncu, "iters") => i64::try_from(self.profiled_iters()).ok().map(ParamValue::Int),
@@ -121,28 +122,28 @@ impl Key {
     }
 
     /// The iterations in the window of a job of the kind `ops`, whose timing jobs measure `iters`: one optimizer step.
-    /// The profile follows the window, so the window only has to show that the worker did what was requested.
+    /// The profile follows the window, so the window only has to prove that the worker applied the settings.
     fn short_window(&self, iters: ParamValue) -> ParamValue {
-        match (iters, i64::try_from(self.iterations_a_step())) {
+        match (iters, i64::try_from(self.iterations_per_step())) {
             (ParamValue::Int(iters), Ok(of_step)) => ParamValue::Int(iters.min(of_step)),
             (iters, _) => iters,
         }
     }
 
     /// The iterations that share an optimizer step.
-    fn iterations_a_step(&self) -> u64 {
+    fn iterations_per_step(&self) -> u64 {
         match self.param("grad_accum_steps") {
             Some(ParamValue::Int(steps)) => u64::try_from(steps).unwrap_or(1).max(1),
             _ => 1,
         }
     }
 
-    /// Iterations under `ncu`, or profiled by the worker in a job of the kind `ops`: the requested ones, or else 1 and
-    /// [`OPS_ITERS`], rounded up to whole optimizer steps. The work of a step belongs to all iterations before it.
+    /// Iterations under `ncu`, or profiled by the worker in a job of the kind `ops`: the requested ones, otherwise 1
+    /// and [`OPS_ITERS`], rounded up to whole optimizer steps. The work of a step belongs to all iterations before it.
     pub fn profiled_iters(&self) -> u64 {
         let default = if self.kind == Kind::Ops { OPS_ITERS } else { 1 };
         let asked = u64::from(self.profile.iters.unwrap_or(default));
-        asked.next_multiple_of(self.iterations_a_step())
+        asked.next_multiple_of(self.iterations_per_step())
     }
 
     /// `{env}_{model}_{precision}_bs{batch}_run{N}`, as in the seed scripts. A profiled job, of which each config has
@@ -185,7 +186,7 @@ impl PartialEq for Key {
     }
 }
 
-/// Whether keys that differ in nothing but their parameters, `one` and `other`, have the same id.
+/// Whether keys that differ only in their parameters, `one` and `other`, have the same id.
 pub(super) fn have_equal_ids(one: &Params, other: &Params) -> bool {
     one == other || hashed(one).eq(hashed(other))
 }
@@ -260,7 +261,7 @@ mod tests {
         );
     }
 
-    /// The same for a worker of one's own and for numbers whose digits printers lay out differently.
+    /// The same for a custom worker and for numbers whose layout differs between printers of floats.
     #[test]
     fn golden_id_of_a_command_and_of_numbers() {
         let numbers = [("a", 1e-5), ("b", 1e-6), ("c", 1e15), ("d", 1e16), ("e", -0.0), ("f", 0.1)];
@@ -356,7 +357,7 @@ mod tests {
             for (name, value) in params {
                 ops.params.insert((*name).into(), ParamValue::Int(*value));
             }
-            (ops.profiled_iters(), ops.asked("iters").expect("the shipped worker is told"))
+            (ops.profiled_iters(), ops.asked("iters").expect("it is passed to the shipped worker"))
         };
         let whole = |value| ParamValue::Int(value);
         assert_eq!(ops(None, &[]), (3, whole(1)), "100 iterations by default");
@@ -383,9 +384,9 @@ mod tests {
         assert_eq!(key().id().to_string().parse(), Ok(key().id()));
     }
 
-    /// Only the form of a value decides its kind.
+    /// The type of a value depends only on its form.
     #[test]
-    fn values_are_read_as_they_are_written() {
+    fn the_form_of_a_value_decides_its_type() {
         let float = |value| ParamValue::Float(Finite::new(value).unwrap());
         for (json, value) in [
             ("true", ParamValue::Bool(true)),

@@ -1,4 +1,4 @@
-//! Keys as older versions misread them, before every float was read back to the same bits.
+//! Reproduces keys as older versions misread them, before every float was read back to the same bits.
 //!
 //! Until November 2026, one float in five was read from JSON as a neighbouring float. A plan with such a float then
 //! declared another key, which ran in its own directory. This file reproduces the old reading in order to recognise
@@ -6,7 +6,8 @@
 
 use super::{Finite, Key, ParamValue};
 
-/// How many times a key can have been written and misread again. Most settle the first time.
+/// The maximum number of times that a key can have been written and misread again. Most keys do not change after the
+/// first time.
 const MOST: usize = 16;
 
 impl Key {
@@ -87,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_without_such_numbers_were_read_right() {
+    fn keys_without_such_numbers_were_read_correctly() {
         let with = |value: f64| {
             let lr = ParamValue::Float(Finite::new(value).unwrap());
             Key { params: [("lr".to_owned(), lr)].into(), ..Key::example() }

@@ -1,9 +1,9 @@
 //! A job: one config, one repeat, one kind.
 //! Every room may call it, because it depends on none.
-//! It never contains anything observed: a key is what was declared, without anything about a host or a run.
+//! It never contains observations: a key is the declaration of a job, without facts about a host or a run.
 //!
 //! [`Key`] is everything *declared* about a job. The [`JobId`] is the hash of its canonical JSON, and names the job's
-//! directory in the store. So changing a declared value gives another job. Changing anything else (the matrix's name,
+//! directory in the store. So changing a declared value makes another job. Changing anything else (the matrix's name,
 //! the order, the host, the worker's bytes) does not.
 //!
 //! A [`Job`] is a key with its id. It can only be made from a key, so the two always agree.
@@ -21,11 +21,11 @@ mod name;
 mod parameter;
 mod parameter_type;
 mod params;
+mod passed;
 mod placeholder;
 mod profile;
 mod repeats;
 mod state;
-mod told;
 mod value;
 mod varying;
 mod word;

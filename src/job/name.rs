@@ -21,13 +21,14 @@ pub struct Named<R> {
     rule: PhantomData<R>,
 }
 
-/// What a name can be.
+/// The rule for a kind of names.
 pub trait Rule {
-    /// The most characters. The name of a directory contains a matrix's or env's and a model's, and can have 255 bytes.
+    /// The maximum number of characters. The name of a directory contains that of a matrix or env and that of a model,
+    /// and can have 255 bytes.
     const LONGEST: usize;
     /// The rule, to complete "expected a name: …".
     const TEXT: &'static str;
-    /// The rule as a regular expression, but for the length.
+    /// The rule as a regular expression, without the length.
     const PATTERN: &'static str;
 
     /// Whether `text`, which is not too long, follows the rule.
@@ -73,7 +74,7 @@ impl<R: Rule> Named<R> {
 }
 
 impl ModelName {
-    /// The name within the name of a directory, with `--` for each slash, as Hugging Face's cache has it.
+    /// The name within the name of a directory, with `--` for each slash, as in Hugging Face's cache.
     pub fn file_word(&self) -> String {
         self.text.replace('/', "--")
     }
@@ -162,7 +163,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_could_be_a_path_is_no_name() {
+    fn paths_are_not_names() {
         let longest = "x".repeat(OfFile::LONGEST);
         for name in ["quickstart", "mac_cpu", "vit_b_16", "0", "_", "a..b", "A-1.2", &longest] {
             assert_eq!(name.parse::<Name>().unwrap(), *name);
@@ -184,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn a_model_can_have_slashes_and_still_be_no_path() {
+    fn models_can_have_slashes_but_are_not_paths() {
         let longest = format!("{}/{}", "x".repeat(47), "y".repeat(48));
         for name in ["resnet50", "facebook/opt-125m", "a/b/c", "org/Model_v1.5", &longest] {
             let read: ModelName = serde_json::from_value(name.into()).unwrap();

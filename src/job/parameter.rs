@@ -1,9 +1,8 @@
 //! The parameters of the shipped worker: one table.
 //!
-//! Everything that all parameters have in common follows from it: the matrix's checks and its JSON Schema, what a
-//! worker is told, and the shipped worker's flags. It also defines the comparison of requested and effective, the
-//! circumstances of a row, the columns, and the manual. How the worker obeys a parameter and how it reads it back are
-//! exhaustive matches in the worker.
+//! Code for all parameters is derived from it: the matrix's checks and its JSON Schema, the parameters passed to a
+//! worker, and the shipped worker's flags. It also defines the comparison of requested and effective, the circumstances
+//! of a row, the columns, and the manual. The worker applies parameters and reads them back in exhaustive matches.
 
 use strum::{IntoStaticStr, VariantArray};
 
@@ -12,7 +11,7 @@ use super::{DataSource, Optimizer, ParamValue, ParameterDefault, ParameterType};
 /// A parameter of the shipped worker, in the order of tables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, IntoStaticStr, VariantArray)]
 #[strum(serialize_all = "snake_case")]
-#[expect(missing_docs, reason = "`Parameter::declaration` says what each is, and the manual prints that")]
+#[expect(missing_docs, reason = "`Parameter::declaration` documents each, and the manual prints that")]
 pub enum Parameter {
     Warmup,
     Iters,
@@ -54,9 +53,9 @@ pub struct Declaration {
     pub default: ParameterDefault,
     /// The worker's flag, without its dashes. The flag of a switch sets it to the opposite of its default.
     pub flag: &'static str,
-    /// What it needs to have an effect.
+    /// Its requirements to have an effect.
     pub needs: &'static [Need],
-    /// How the worker knows the value that it reports.
+    /// The source of the value that the worker reports.
     pub reported: Reported,
     /// The runs that share a row only if they report the same value.
     pub splits: Splits,
@@ -64,13 +63,13 @@ pub struct Declaration {
     pub help: &'static str,
 }
 
-/// Something that a parameter needs to have an effect.
+/// A requirement of a parameter to have an effect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Need {
     /// Images from an ImageFolder. A matrix can set how images are loaded for all configs, but only workers that load
-    /// images are told.
+    /// images get these parameters.
     Folder,
-    /// Threads that load images. Workers without them are not told.
+    /// Threads that load images. Workers without them do not get the parameter.
     LoaderThreads,
     /// A CUDA device. On others, the worker refuses any value other than the default.
     Cuda,
@@ -87,10 +86,10 @@ impl Need {
     }
 }
 
-/// How the shipped worker knows the value that it reports.
+/// The source of the value that the shipped worker reports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reported {
-    /// The worker inspects what it did: tensors, counts, libtorch's state, its own threads.
+    /// The worker inspects the effect: tensors, counts, libtorch's state, its own threads.
     ReadBack,
     /// The worker repeats its flag, because the effect cannot be observed.
     Repeated,
@@ -111,7 +110,7 @@ impl Reported {
 pub enum Splits {
     /// All runs.
     AllRuns,
-    /// Only timing runs. A profiled run is told another value (see [`super::Key::asked`]) but still belongs to the row.
+    /// Only timing runs. A profiled run gets another value (see [`super::Key::asked`]) but still belongs to the row.
     TimingRuns,
 }
 
@@ -121,7 +120,7 @@ impl Parameter {
         self.into()
     }
 
-    /// The table: what is declared about each parameter.
+    /// The table of all declarations.
     ///
     /// Every existing id depends on the defaults, because the hash leaves out parameters at their default. So never
     /// change a default. The default of a new parameter is the previous behaviour, for every value of the other
@@ -158,7 +157,7 @@ impl Parameter {
                 &[],
                 ReadBack,
                 AllRuns,
-                "Where the images come from: random tensors made once, or an ImageFolder.",
+                "The source of the images: random tensors made once, or an ImageFolder.",
             ),
             Parameter::LoaderWorkers => (
                 "workers",
@@ -190,7 +189,7 @@ impl Parameter {
                 &[Folder, Cuda],
                 ReadBack,
                 AllRuns,
-                "Copy each batch on a stream of its own, while the device still trains on the last; with `pin_memory` only.",
+                "Copy each batch on a separate stream, while the device still trains on the last; with `pin_memory` only.",
             ),
             Parameter::Uint8Images => (
                 "uint8-images",
@@ -198,7 +197,7 @@ impl Parameter {
                 &[Folder],
                 ReadBack,
                 AllRuns,
-                "Bring images to the device as bytes, a quarter of the traffic, and normalise them there.",
+                "Copy images to the device as bytes, a quarter of the traffic, and normalise them there.",
             ),
             Parameter::Augment => (
                 "no-augment",
@@ -338,9 +337,9 @@ impl Parameter {
         self == Parameter::Data || self.needs(Need::Folder)
     }
 
-    /// Whether a worker is told it, given the other parameters in `value`. Parameters that need CUDA are always told,
-    /// so that the worker can refuse them.
-    pub fn is_told(self, value: impl Fn(Parameter) -> Option<ParamValue>) -> bool {
+    /// Whether it is passed to a worker, given the other parameters in `value`. Parameters that need CUDA are always
+    /// passed, so that the worker can refuse them.
+    pub fn has_effect(self, value: impl Fn(Parameter) -> Option<ParamValue>) -> bool {
         self.declaration().needs.iter().all(|need| match need {
             Need::Folder => matches!(value(Parameter::Data), Some(ParamValue::Data(DataSource::Folder(_)))),
             Need::LoaderThreads => value(Parameter::LoaderWorkers) != Some(ParamValue::Int(0)),
@@ -368,7 +367,7 @@ impl Parameter {
     }
 
     /// `value` in the form for keys, if it is valid. `0` becomes a float if the parameter takes fractions, so `0` and
-    /// `0.0` are one job.
+    /// `0.0` are the same job.
     ///
     /// # Errors
     /// [`WrongParameter`] with the parameter, the value and what was expected.
@@ -417,7 +416,7 @@ const _: () = {
     let mut index = 0;
     while index < PARAMETERS.len() {
         let Declaration { kind, default, .. } = PARAMETERS[index].declaration();
-        assert!(kind.has(default), "the default of a parameter is none of its values");
+        assert!(kind.has(default), "the default of a parameter is not a valid value");
         index += 1;
     }
 };
@@ -428,7 +427,7 @@ mod tests {
     use crate::job::Finite;
 
     #[test]
-    fn parameters_accept_their_values_and_say_what_else_was_expected() {
+    fn parameters_accept_valid_values_and_name_them_in_errors() {
         let iters = parameter("iters").unwrap();
         assert_eq!(iters.accept(ParamValue::Int(1)), Ok(ParamValue::Int(1)));
         assert_eq!(
@@ -457,7 +456,7 @@ mod tests {
 
     /// Names are part of ids, and users' scripts depend on flags.
     #[test]
-    fn names_and_flags_are_told_apart() {
+    fn names_and_flags_are_unique() {
         let facts = |fact: fn(Parameter) -> &'static str| {
             PARAMETERS.iter().map(|parameter| fact(*parameter)).collect::<std::collections::BTreeSet<_>>()
         };
@@ -467,7 +466,7 @@ mod tests {
     }
 
     #[test]
-    fn needs_are_said_with_the_sentence() {
+    fn the_help_names_the_needs() {
         let sentence = "Copy batches through page-locked host memory. Needs a folder and CUDA.";
         assert_eq!(Parameter::PinMemory.help(), sentence);
         assert_eq!(Parameter::Classes.help(), "Number of classes of the last layer.");

@@ -159,7 +159,7 @@ mod tests {
         assert!(!ParameterType::Bool.has(ParameterDefault::WorkerChooses));
     }
 
-    /// `0` and `0.0` in a matrix are one value, so one job.
+    /// `0` and `0.0` in a matrix are the same value, so the same job.
     #[test]
     fn a_fraction_may_be_written_as_a_whole_number() {
         for (value, number) in [
@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_a_number_may_be_compared_as_one() {
+    fn numbers_can_be_compared() {
         let types = [
             (ParameterType::Int { min: 0, max: 1 }, true),
             (SHARE, true),

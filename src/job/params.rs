@@ -57,7 +57,7 @@ impl Params {
         Arc::make_mut(&mut self.0).iter_mut().map(|(_, value)| value)
     }
 
-    /// Gives the parameter `name` this `value`. Returns its value before, if it had one.
+    /// Sets the parameter `name` to `value`. Returns its previous value, if any.
     pub fn insert(&mut self, name: Arc<str>, value: ParamValue) -> Option<ParamValue> {
         match self.place(&name) {
             Ok(place) => Some(std::mem::replace(&mut Arc::make_mut(&mut self.0)[place].1, value)),
@@ -70,7 +70,7 @@ impl Params {
         }
     }
 
-    /// Removes the parameter `name`. Returns its value, if it had one.
+    /// Removes the parameter `name`. Returns its value, if any.
     pub fn remove(&mut self, name: &str) -> Option<ParamValue> {
         let place = self.place(name).ok()?;
         Some(Arc::make_mut(&mut self.0).remove(place).1)
@@ -81,7 +81,7 @@ impl Params {
         Arc::make_mut(&mut self.0).retain(|(name, value)| stays(name, value));
     }
 
-    /// The place of the parameter `name`, or where it belongs.
+    /// The index of the parameter `name`, or the index at which to insert it.
     fn place(&self, name: &str) -> Result<usize, usize> {
         self.0.binary_search_by(|(other, _)| (**other).cmp(name))
     }
@@ -93,7 +93,7 @@ impl fmt::Debug for Params {
     }
 }
 
-/// The last one of a name counts.
+/// The last value of a name counts.
 impl FromIterator<(String, ParamValue)> for Params {
     fn from_iter<I: IntoIterator<Item = (String, ParamValue)>>(entries: I) -> Params {
         let mut params = Params::new();

@@ -35,7 +35,7 @@ pub fn placeholders(word: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// Whether [`placeholders`] has `name`, without a look at the others. A name has no braces, so no placeholder begins
+/// Whether [`placeholders`] has `name`, without finding the others. A name has no braces, so no placeholder begins
 /// within another one.
 pub(super) fn has_placeholder(word: &str, name: &str) -> bool {
     let begins_at = |at: usize| word[at + 1..].strip_prefix(name).is_some_and(|rest| rest.starts_with('}'));
@@ -60,7 +60,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn braces_around_anything_but_a_name_mean_themselves() {
+    fn braces_around_anything_but_a_name_are_literal() {
         let found = |word: &'static str| parts(word).collect::<Vec<_>>();
         assert_eq!(
             found("--out={out}.json"),

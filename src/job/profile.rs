@@ -1,7 +1,7 @@
 use serde::{Deserialize, Serialize};
 
-/// The iterations that a job of the kind `ops` profiles by default. The first can still differ from the others, and the
-/// second and third show it.
+/// The iterations that a job of the kind `ops` profiles by default. The first can still differ from the others, which
+/// the second and third reveal.
 pub const OPS_ITERS: u32 = 3;
 
 /// The profiler's settings in a profiled job. A timing job has the default.

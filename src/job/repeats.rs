@@ -1,4 +1,4 @@
-//! The repeats of a config as jobs. What their ids have in common is hashed once.
+//! The repeats of a config as jobs. The common part of their ids is hashed once.
 
 use std::sync::Arc;
 
@@ -11,14 +11,14 @@ use super::{Job, JobId, Key};
 #[derive(Clone, Debug)]
 pub struct Repeats {
     config: Key,
-    /// The hash of what is before the repeat in the canonical JSON.
+    /// The hash of the canonical JSON before the repeat.
     before: Sha256,
-    /// What is after it.
+    /// The canonical JSON after the repeat.
     after: String,
 }
 
 impl Repeats {
-    /// Those of the config of `key`, whatever its repeat.
+    /// The repeats of the config of `key`, regardless of its repeat.
     pub fn of(key: Key) -> Repeats {
         let (mut before, mut after) = (String::with_capacity(512), String::new());
         key.write_before_repeat(key.batch, &mut before);

@@ -7,7 +7,7 @@ use std::fmt;
 pub enum State {
     /// There is a record of a success.
     Done,
-    /// It is done, but would now run with something else.
+    /// It is done, but its worker or environment has changed since.
     Stale,
     /// Its last attempt failed.
     Failed,
@@ -19,7 +19,7 @@ pub enum State {
     IfNeeded,
     /// The other repeats of its config are enough.
     NotNeeded,
-    /// It does not belong on this host, or this host does not support it.
+    /// Its env is for another host, or this host does not support it.
     NotHere,
     /// A smaller batch of the same config ran out of memory, or another repeat.
     Pruned,
@@ -41,7 +41,7 @@ macro_rules! words {
                 }
             }
 
-            /// Its name for people.
+            /// Its name in tables.
             pub const fn text(self) -> &'static str {
                 match self {
                     $(State::$state => $text,)+

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::Finite;
 
 /// The value of one worker parameter. In JSON it is a scalar, or the object of a [`DataSource`]. The form decides the
-/// variant, so `1`, `1.0` and `"1"` are three values.
+/// variant, so `1`, `1.0` and `"1"` are different values.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
 #[serde(untagged)]
 pub enum ParamValue {

@@ -1,15 +1,15 @@
-//! What distinguishes jobs with the same label.
+//! The parameters that distinguish jobs with the same label.
 
 use std::collections::BTreeSet;
 
 use super::Key;
 
 /// The names of the parameters that differ between `keys`: the varying axes other than model, batch and precision.
-/// Labels do not contain them, so lists of jobs for people must.
+/// Labels do not contain them, so printed lists of jobs must show them.
 pub fn varying_parameters<'a>(keys: impl IntoIterator<Item = &'a Key>) -> Vec<String> {
     let mut keys = keys.into_iter();
     let Some(first) = keys.next() else { return Vec::new() };
-    // Most keys declare what the first one does, so they tell nothing new.
+    // Most keys declare the same names as the first one, so they add no new ones.
     let differs = |key: &&Key| key.params != first.params || key.worker != first.worker;
     let others: Vec<&Key> = keys.filter(differs).collect();
     let names: BTreeSet<&str> =

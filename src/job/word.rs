@@ -25,8 +25,8 @@ pub enum Device {
     Cpu,
     /// Apple's GPU through Metal Performance Shaders.
     Mps,
-    /// An NVIDIA GPU, by its index among those that `orchestrate` may see: the entries of `CUDA_VISIBLE_DEVICES`, or
-    /// else all, as `nvidia-smi` counts them. The worker only sees this device, as its device 0.
+    /// An NVIDIA GPU, by its index among those that `orchestrate` may see: the entries of `CUDA_VISIBLE_DEVICES`,
+    /// otherwise all, in the order of `nvidia-smi`. The worker sees only this device, as its device 0.
     Cuda(u32),
 }
 

@@ -1,4 +1,4 @@
-//! Asks every rule about some ledgers, and sorts what they object to.
+//! Applies every rule to some ledgers, and sorts the objections.
 
 use serde::Serialize;
 
@@ -12,25 +12,24 @@ use crate::analysis::peaks::Catalogue;
 /// The result of an audit.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Audited {
-    /// How many lines were looked at.
+    /// The number of audited lines.
     pub lines: usize,
-    /// How many rows they make: lines of one config on one machine are one.
+    /// The number of rows: lines of one config on one machine form one row.
     pub rows: usize,
     /// Errors first, each in the order of the lines.
     pub objections: Vec<Objection>,
-    /// What the audit took for granted, and what it could not check, in sentences.
+    /// Assumptions of the audit, and things that it could not check, as sentences.
     pub notes: Vec<String>,
 }
 
 impl Audited {
-    /// How many objections are of this severity.
+    /// The number of objections of this severity.
     pub fn number(&self, severity: Severity) -> usize {
         self.objections.iter().filter(|it| it.severity == severity).count()
     }
 }
 
-/// Audits `entries`, the lines of all files. Devices are compared with the peaks of `catalogue` that are for exactly
-/// them.
+/// Audits `entries`, the lines of all files. Devices are compared with peaks of `catalogue` for exactly their name.
 pub fn audit(entries: &[Entry], catalogue: &Catalogue) -> Audited {
     let sheet = Sheet::new(entries, catalogue);
     let mut notes = Vec::new();

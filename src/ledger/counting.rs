@@ -1,34 +1,35 @@
-//! How a ledger counts the FLOPs of a training step: nobody says, so the numbers have to.
+//! Conventions by which ledgers count the FLOPs of a training step. They are inferred from the numbers, because ledgers
+//! do not name them.
 
 use strum::{EnumIter, IntoEnumIterator};
 
 use crate::analysis::cost::FlopsConvention;
 use crate::architecture::Macs;
 
-/// What scripts take for the FLOPs of one sample's training step.
+/// A convention for the FLOPs of one sample's training step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, EnumIter)]
 pub(super) enum Counting {
-    /// Ours, layer by layer.
+    /// Layer by layer, as in `orchestrate`.
     LayerByLayer,
     /// 6 FLOPs per MAC of the forward pass.
     ThreeForward,
     /// 4 FLOPs per MAC.
     TwoForward,
-    /// 3 per MAC: MACs taken for FLOPs.
+    /// 3 per MAC: MACs mistaken for FLOPs.
     ThreeMacs,
-    /// 2 per MAC: the forward pass alone.
+    /// 2 per MAC: only the forward pass.
     Forward,
-    /// 1 per MAC: the MACs of the forward pass alone.
+    /// 1 per MAC: only the MACs of the forward pass.
     Macs,
 }
 
 impl Counting {
-    /// All of them.
+    /// All conventions.
     pub(super) fn all() -> impl Iterator<Item = Counting> {
         Counting::iter()
     }
 
-    /// The FLOPs of one sample of a network that takes `macs`.
+    /// The FLOPs of one sample of a network with `macs`.
     pub(super) fn flops(self, macs: Macs) -> f64 {
         let flops = match self {
             Counting::LayerByLayer => FlopsConvention::LayerByLayer.training_flops(macs),
@@ -41,7 +42,7 @@ impl Counting {
         flops as f64
     }
 
-    /// What it is, to complete "the FLOPs of a sample are".
+    /// A phrase that completes "the FLOPs of a sample are".
     pub(super) fn text(self) -> &'static str {
         match self {
             Counting::LayerByLayer => "counted layer by layer, forward and backward",

@@ -1,4 +1,4 @@
-//! One line of a ledger, with its cells by what they mean.
+//! One line of a ledger, with its cells by field.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -10,14 +10,14 @@ use serde_json::{Map, Value, json};
 use super::field::Field;
 use super::number::Number;
 
-/// Where a line stands.
+/// The place of a line.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub struct Place {
-    /// The file, as it was named.
+    /// The file, as the user named it.
     pub file: String,
     /// The line, counted from 1. Lines of a store have none.
     pub line: Option<u64>,
-    /// What the line is about: env, host, network, precision, batch and label, as far as it says.
+    /// The identity of the line: env, host, network, precision, batch and label, as far as they are stated.
     pub about: String,
 }
 
@@ -37,20 +37,20 @@ impl fmt::Display for Place {
 /// One line of a ledger.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Entry {
-    /// The file that it stands in.
+    /// Its file.
     pub file: String,
-    /// Its line there.
+    /// Its line in the file.
     pub line: Option<u64>,
     pub(super) texts: BTreeMap<Field, String>,
     pub(super) numbers: BTreeMap<Field, Number>,
     pub(super) times: BTreeMap<Field, Moment>,
     /// Settings by column.
     pub(super) settings: BTreeMap<String, String>,
-    /// The cells that no field takes, by column.
+    /// The cells without a field, by column.
     pub(super) beside: BTreeMap<String, String>,
 }
 
-/// A time, and by how much rounding can have moved it.
+/// A time with its rounding error.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Moment {
     /// Seconds since 1970.
@@ -76,7 +76,7 @@ fn seconds_of(time: &DateTime<Utc>) -> f64 {
     time.timestamp() as f64 + f64::from(time.timestamp_subsec_nanos()) * 1e-9
 }
 
-/// What makes the lines of a ledger comparable: one config on one machine.
+/// One config on one machine: only lines of the same one are comparable.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct Config {
     pub(super) place: Machine,
@@ -84,7 +84,7 @@ pub(super) struct Config {
     pub(super) batch: Option<u64>,
 }
 
-/// Where something ran, as far as a ledger says.
+/// A machine, as far as a ledger identifies it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct Machine {
     pub(super) env: Option<String>,
@@ -93,7 +93,7 @@ pub(super) struct Machine {
     pub(super) backend: Option<String>,
 }
 
-/// What was computed, whatever the batch.
+/// The computation of a line, without its batch.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct Work {
     pub(super) model: Option<String>,
@@ -115,7 +115,7 @@ impl Entry {
         }
     }
 
-    /// The same with these words for `field`.
+    /// The same with this text for `field`.
     #[must_use]
     pub fn with_text(mut self, field: Field, text: impl Into<String>) -> Entry {
         self.texts.insert(field, text.into());
@@ -143,7 +143,7 @@ impl Entry {
         self
     }
 
-    /// The words of `field`.
+    /// The text of `field`.
     pub fn text(&self, field: Field) -> Option<&str> {
         self.texts.get(&field).map(String::as_str)
     }
@@ -163,7 +163,7 @@ impl Entry {
         self.number(field).and_then(Number::count)
     }
 
-    /// Where it stands.
+    /// Its place.
     pub fn place(&self) -> Place {
         Place { file: self.file.clone(), line: self.line, about: self.about() }
     }
@@ -185,7 +185,7 @@ impl Entry {
         words.join(" ")
     }
 
-    /// It as a record: its fields by their names, its settings, and what no field takes beside them.
+    /// A record: its fields by their names, its settings, and its other cells under `beside`.
     pub(super) fn record(&self) -> Map<String, Value> {
         let mut record = Map::new();
         record.extend(self.line.map(|line| ("line".to_owned(), json!(line))));
@@ -205,7 +205,7 @@ impl Entry {
         record
     }
 
-    /// Where it ran.
+    /// Its machine.
     pub(super) fn machine(&self) -> Machine {
         let text = |field| self.text(field).map(str::to_owned);
         Machine {
@@ -216,7 +216,7 @@ impl Entry {
         }
     }
 
-    /// What was computed.
+    /// Its computation.
     pub(super) fn work(&self) -> Work {
         let text = |field| self.text(field).map(str::to_owned);
         Work { model: text(Field::Model), precision: text(Field::Precision), settings: self.settings.clone() }
@@ -227,13 +227,13 @@ impl Entry {
         Config { place: self.machine(), work: self.work(), batch: self.count(Field::Batch) }
     }
 
-    /// Samples of one iteration: the batch, as often as it is accumulated.
+    /// Samples of one iteration: the batch times the accumulation.
     pub(super) fn samples_per_iteration(&self) -> Option<f64> {
         let batch = self.positive(Field::Batch)?.value;
         Some(batch * self.positive(Field::Accumulation).map_or(1.0, |number| number.value))
     }
 
-    /// When its window began and ended, with how far rounding can have moved both.
+    /// The beginning and the end of its window, and the rounding error of both, in seconds.
     pub(super) fn window(&self) -> Option<(f64, f64, f64)> {
         let at = |field| self.times.get(&field).copied();
         let elapsed = self.positive(Field::Elapsed);

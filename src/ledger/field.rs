@@ -1,12 +1,12 @@
-//! What a column of a ledger can mean, the names by which such columns are known, and the mapping of others.
+//! The possible meanings of a ledger's column, the known names of such columns, and mappings of others.
 
 use strum::{EnumIter, IntoEnumIterator};
 
 use crate::text::did_you_mean;
 
-/// What a column means.
+/// The meaning of a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, EnumIter)]
-#[expect(missing_docs, reason = "`Field::facts` says what each is, and the manual prints that")]
+#[expect(missing_docs, reason = "`Field::facts` describes each, and the manual prints that")]
 pub enum Field {
     Env,
     Host,
@@ -34,30 +34,30 @@ pub enum Field {
     PeakBandwidth,
 }
 
-/// How the cells of a column are read.
+/// The type of a column's cells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reading {
-    /// As words.
+    /// Text.
     Text,
-    /// As a number.
+    /// A number.
     Number,
-    /// As a time: RFC 3339, or seconds since 1970.
+    /// A time: RFC 3339, or seconds since 1970.
     Time,
 }
 
 /// The declaration of a field.
 #[derive(Clone, Copy, Debug)]
 pub struct FieldFacts {
-    /// What it means, in a few words.
+    /// Its meaning, in a few words.
     pub meaning: &'static str,
-    /// How its cells are read.
+    /// The type of its cells.
     pub reading: Reading,
-    /// The names of its columns, and by what a cell is multiplied. The first is what the manual calls it.
+    /// The names of its columns, each with the factor for its cells. The first one is the name in messages.
     pub columns: &'static [(&'static str, f64)],
 }
 
 impl Field {
-    /// The table: what each field means and by which names it is known.
+    /// The table of fields: meaning, type and names.
     pub const fn facts(self) -> FieldFacts {
         use Reading::{Number, Text, Time};
         let (meaning, reading, columns): (_, _, &'static [(&'static str, f64)]) = match self {
@@ -75,9 +75,7 @@ impl Field {
                 &[("model", 1.0), ("arch", 1.0), ("network", 1.0), ("architecture", 1.0)],
             ),
             Field::Precision => ("the precision", Text, &[("precision", 1.0), ("dtype", 1.0)]),
-            Field::Label => {
-                ("what a run is called", Text, &[("label", 1.0), ("run_name", 1.0), ("run", 1.0)])
-            }
+            Field::Label => ("the name of a run", Text, &[("label", 1.0), ("run_name", 1.0), ("run", 1.0)]),
             Field::Setting => (
                 "a setting that makes another config",
                 Text,
@@ -173,7 +171,7 @@ impl Field {
                 ],
             ),
             Field::Iteration => (
-                "which iteration a line is about",
+                "the index of the iteration of a line",
                 Number,
                 &[("iteration", 1.0), ("iter_idx", 1.0), ("iter", 1.0), ("step", 1.0)],
             ),
@@ -183,12 +181,12 @@ impl Field {
                 &[("accumulation", 1.0), ("grad_accum_steps", 1.0)],
             ),
             Field::StartedAt => (
-                "when the measured window began",
+                "the beginning of the measured window",
                 Time,
                 &[("started_at", 1.0), ("start_time", 1.0), ("start", 1.0)],
             ),
             Field::EndedAt => (
-                "when it ended",
+                "the end of the measured window",
                 Time,
                 &[("ended_at", 1.0), ("timestamp", 1.0), ("end_time", 1.0), ("end", 1.0)],
             ),
@@ -245,8 +243,7 @@ impl Field {
         }
     }
 
-    /// The field of a column called `header`, and by what its cells are multiplied. Upper case, spaces and punctuation
-    /// make no difference.
+    /// The field of a column called `header`, and the factor for its cells. Case, spaces and punctuation are ignored.
     pub fn of_column(header: &str) -> Option<(Field, f64)> {
         let wanted = plain(header);
         let known = Field::iter().flat_map(|field| field.facts().columns.iter().map(move |it| (field, it)));
@@ -256,29 +253,29 @@ impl Field {
             .map(|(field, (_, factor))| (field, *factor))
     }
 
-    /// Whether it says what a line is about, and not what was measured.
+    /// Whether it identifies a line, unlike a measured value.
     pub(super) fn identifies(self) -> bool {
         use Field::{Backend, Batch, Device, Env, Host, Label, Model, Precision, Setting};
         [Env, Host, Device, Backend, Model, Precision, Label, Setting, Batch].contains(&self)
     }
 
-    /// The names of all columns that are known.
+    /// The names of all known columns.
     pub fn columns() -> impl Iterator<Item = &'static str> {
         Field::iter().flat_map(|field| field.facts().columns.iter().map(|(name, _)| *name))
     }
 }
 
-/// `name` without what people write differently: letters and digits alone, in lower case.
+/// The letters and digits of `name`, in lower case.
 pub(super) fn plain(name: &str) -> String {
     name.chars().filter(|letter| letter.is_alphanumeric()).flat_map(char::to_lowercase).collect()
 }
 
-/// `COLUMN=NAME`: a column of the ledger is read as if it were called `NAME`, or ignored if there is no name.
+/// `COLUMN=NAME`: a column of the ledger is read as `NAME`, or ignored without a name.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Mapping {
-    /// The column, as the ledger calls it.
+    /// The column, as in the ledger.
     pub column: String,
-    /// Its field, and by what its cells are multiplied. `None` ignores the column.
+    /// Its field, and the factor for its cells. `None` ignores the column.
     pub field: Option<(Field, f64)>,
 }
 
@@ -286,10 +283,10 @@ pub struct Mapping {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum MappingError {
     /// There is no `=`.
-    #[error("`{0}` is no mapping: expected COLUMN=NAME, such as `speed=images_per_s`")]
+    #[error("`{0}` is not a mapping: expected COLUMN=NAME, such as `speed=images_per_s`")]
     NoEquals(String),
     /// The name is unknown.
-    #[error("`{name}` is no column that the audit knows{}", nearest.as_deref().unwrap_or_default())]
+    #[error("`{name}` is not a column that the audit knows{}", nearest.as_deref().unwrap_or_default())]
     Unknown {
         /// The name.
         name: String,
@@ -332,7 +329,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_name_of_a_column_means_one_thing() {
+    fn column_names_are_unambiguous() {
         let mut seen = BTreeSet::new();
         for name in Field::columns() {
             assert!(seen.insert(plain(name)), "{name}");
@@ -340,7 +337,7 @@ mod tests {
     }
 
     #[test]
-    fn columns_are_known_however_they_are_written() {
+    fn column_names_ignore_case_and_punctuation() {
         for header in ["Images/sec", "images_per_sec", "Images per sec"] {
             let expected = (header != "Images/sec").then_some(Field::Throughput);
             assert_eq!(Field::of_column(header).map(|(field, _)| field), expected, "{header}");
@@ -351,7 +348,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mapping_names_a_column_and_what_it_is() {
+    fn parses_mappings() {
         let parse = |text: &str| text.parse::<Mapping>();
         assert_eq!(
             parse("speed=images_per_s"),

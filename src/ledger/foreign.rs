@@ -1,4 +1,4 @@
-//! What files of others hold, as records for a store: tables, reports of `/usr/bin/time`, and what `ncu` counted.
+//! Files of other programs as records for a store: tables, reports of `/usr/bin/time`, and counters of `ncu`.
 
 use std::fmt;
 
@@ -11,10 +11,10 @@ use crate::record::ncu::{NcuOutput, Selection, parse_ncu};
 use crate::record::{ReportedExit, TimeReport, parse_bsd_time, parse_gnu_time};
 use crate::text::with_causes;
 
-/// What kind of file it is.
+/// The kind of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
-    /// CSV with a line per config, run or iteration.
+    /// CSV with one line per config, run or iteration.
     Table,
     /// Reports of `/usr/bin/time`, one after another.
     TimeReports,
@@ -32,7 +32,7 @@ impl Form {
         }
     }
 
-    /// The form of `text`, by what only such files hold. An empty file is a log of `time` that was killed.
+    /// The form of `text`, by its characteristic lines. An empty file is the log of a `time` that was killed.
     fn of(text: &str) -> Form {
         let has = |words: &str| text.lines().any(|line| line.trim_start().starts_with(words));
         let is_counted = has("==PROF==") || has("==ERROR==") || has("\"ID\",\"Process ID\"");
@@ -55,21 +55,21 @@ impl fmt::Display for Form {
     }
 }
 
-/// A file of others, read.
+/// The contents of a foreign file.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Foreign {
-    /// What kind of file it is.
+    /// The kind of the file.
     pub form: Form,
     /// Its records, in its order.
     pub records: Vec<Map<String, Value>>,
-    /// What could not be mapped or read, in sentences.
+    /// Things that could not be mapped or read, as sentences.
     pub beside: Vec<String>,
 }
 
-/// Reads `text`, the content of `file`, whatever it is.
+/// Reads `text`, the content of `file`, in any of the known forms.
 ///
 /// # Errors
-/// It is a table without a line that could be read.
+/// It is a table without a readable line.
 pub fn foreign(file: &str, text: &str, mappings: &[Mapping]) -> Result<Foreign, LedgerError> {
     match Form::of(text) {
         Form::Table => table(file, text, mappings),
@@ -85,7 +85,7 @@ fn table(file: &str, text: &str, mappings: &[Mapping]) -> Result<Foreign, Ledger
     Ok(Foreign { form: Form::Table, records, beside })
 }
 
-/// Every complete report in `text`. Those that were cut off are told.
+/// Every complete report in `text`. Truncated ones are listed in `beside`.
 fn time_reports(file: &str, text: &str) -> Foreign {
     let mut found = Foreign { form: Form::TimeReports, records: Vec::new(), beside: Vec::new() };
     let blocks = blocks(text);
@@ -114,7 +114,7 @@ fn blocks(text: &str) -> Vec<(usize, String)> {
         let line = lines[index];
         if is_gnu { line.starts_with("\tCommand being timed: ") } else { is_bsd_beginning(line) }
     };
-    // GNU's line about the exit stands above the report.
+    // GNU's line about the exit is above the report.
     let starts: Vec<usize> = (0..lines.len())
         .filter(|index| begins(*index))
         .map(|index| index - usize::from(is_gnu && index > 0 && lines[index - 1].starts_with("Command ")))
@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn many_reports_in_one_file_are_many_records_and_one_that_was_cut_is_told() {
+    fn reads_several_time_reports_and_reports_truncated_ones() {
         let cut: String = GNU.lines().take(6).map(|line| format!("{line}\n")).collect();
         let read = read(&[GNU, &cut, FAILED, GNU].concat());
         assert_eq!(read.form, Form::TimeReports);
@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn an_empty_log_has_no_record_and_says_why() {
+    fn an_empty_log_is_explained() {
         let read = read("");
         assert_eq!((read.form, read.records.len()), (Form::TimeReports, 0));
         assert_eq!(read.beside, ["f is empty: `time` was killed before it wrote"]);
@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_table_has_more_is_kept_beside() {
+    fn unknown_columns_are_kept_beside() {
         let read = read("model,images_per_s,colour\nvgg11,10.0,red\nvgg11,fast,\n");
         assert_eq!(read.form, Form::Table);
         assert_eq!(read.records[0]["samples_per_s"], 10.0);
@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn a_profiler_that_counted_nothing_is_told() {
+    fn reports_a_profiler_without_counts() {
         let read = read("==PROF== Connected to process 1\n==ERROR== ERR_NVGPUCTRPERM\n");
         assert_eq!((read.form, read.records.len()), (Form::Counters, 0));
         assert!(read.beside[0].starts_with("f: not read: "), "{read:?}");

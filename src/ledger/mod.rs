@@ -1,11 +1,11 @@
-//! Ledgers that other people's scripts wrote, with one line per config, run or iteration, and what is wrong with them.
+//! Ledgers (tables of results) of other programs, with one line per config, run or iteration, and their errors.
 //! `cli` calls it, with the text of files.
-//! It never opens a file, never changes a number, and never says what arithmetic on the ledger does not show.
+//! It never opens a file, never changes a number, and never claims more than arithmetic on the ledger shows.
 //!
-//! [`read`] turns CSV into [`Entry`]s, one per line. What cannot be read is told beside them, as [`Unread`]. [`audit`]
-//! asks every [`Rule`] and collects [`Objection`]s. *Errors* are where numbers of the ledger contradict each other, or
-//! what a network needs. *Doubts* are where they can all be true, but hardly mean what they are taken for. What the
-//! audit assumed, and what it could not check, is in its notes.
+//! [`read`] turns CSV into [`Entry`]s, one per line, and lists unreadable parts as [`Unread`]. [`audit`] applies every
+//! [`Rule`] and collects [`Objection`]s. In an *error*, numbers of the ledger contradict each other or the cost of a
+//! network. In a *doubt*, all numbers can be true, but they hardly mean what the ledger claims. Notes list the
+//! assumptions of the audit, and the things that it could not check.
 
 mod audit;
 mod counting;

@@ -1,11 +1,11 @@
-//! A number as it stands in a file: its value, and how far its last digit lets it lie from what was rounded.
+//! A number as printed in a file: its value, and the rounding error that its last digit implies.
 
-/// A number that somebody printed.
+/// A printed number.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Number {
-    /// What it says.
+    /// Its value.
     pub value: f64,
-    /// Half its last digit: the most by which rounding can have moved it.
+    /// Half its last digit: the largest possible rounding error.
     pub half_digit: f64,
 }
 
@@ -24,7 +24,7 @@ impl Number {
         Some(Number { value, half_digit: 0.5 * 10f64.powi(last_digit) })
     }
 
-    /// A number that nobody rounded.
+    /// An unrounded number.
     pub fn exactly(value: f64) -> Number {
         Number { value, half_digit: 0.0 }
     }
@@ -35,36 +35,36 @@ impl Number {
         Number { value: self.value * factor, half_digit: self.half_digit * factor.abs() }
     }
 
-    /// The least that it can have been before it was rounded.
+    /// Its least possible value before rounding.
     pub fn low(self) -> f64 {
         self.value - self.half_digit
     }
 
-    /// The most.
+    /// Its largest possible value before rounding.
     pub fn high(self) -> f64 {
         self.value + self.half_digit
     }
 
-    /// The least and the most that it can be of `other`, both of which are above 0. Without bound if rounding can have
-    /// made `other` of nothing.
+    /// The least and the largest possible ratio to `other`. Both numbers are above 0. Infinite if `other` may have been
+    /// 0 before rounding.
     pub fn over(self, other: Number) -> (f64, f64) {
         let most = if other.low() > 0.0 { self.high() / other.low() } else { f64::INFINITY };
         (self.low() / other.high(), most)
     }
 
-    /// Half its last digit as a share of it.
+    /// Its relative rounding error: half the last digit ÷ the value.
     pub fn rounding(self) -> f64 {
         if self.value == 0.0 { f64::INFINITY } else { self.half_digit / self.value.abs() }
     }
 
-    /// Whether it is a whole number from 1 on, and which.
+    /// The value as a whole number from 1 on; `None` if it is not one.
     pub fn count(self) -> Option<u64> {
         let is_count = self.value >= 1.0 && self.value.fract() == 0.0 && self.value < 1e15;
         is_count.then_some(self.value as u64)
     }
 }
 
-/// `text` without commas between groups of three digits. `None` if it has commas elsewhere, or is no number at all.
+/// `text` without commas between groups of three digits. `None` if it has commas elsewhere, or is not a number.
 fn without_separators(text: &str) -> Option<String> {
     let looks_like_one = text.chars().all(|letter| letter.is_ascii_digit() || "+-.,eE".contains(letter));
     if text.is_empty() || !looks_like_one {
@@ -86,7 +86,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_number_keeps_how_far_it_was_rounded() {
+    fn numbers_keep_their_rounding() {
         for (text, value, half_digit) in [
             ("1598.31", 1598.31, 0.005),
             ("1,598.31", 1598.31, 0.005),
@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_number_is_none() {
+    fn rejects_texts_that_are_not_numbers() {
         for text in
             ["", "abc", "1,59", "1,2,3", "nan", "inf", "1.2.3", "12 s", "--", "0x10", "1.5,000", "1e999"]
         {

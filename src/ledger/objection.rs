@@ -1,4 +1,4 @@
-//! What is wrong with a ledger: the lines, the arithmetic and the likely cause.
+//! An objection to a ledger: the lines, the arithmetic and the likely cause.
 
 use serde::Serialize;
 
@@ -9,15 +9,15 @@ use super::severity::Severity;
 /// An objection to some lines of a ledger.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Objection {
-    /// How bad it is.
+    /// Its severity.
     pub severity: Severity,
     /// The rule that raises it.
     pub rule: Rule,
-    /// The lines that it is about. The first is the one that looks wrong.
+    /// The lines concerned. The first is the one that looks wrong.
     pub lines: Vec<Place>,
     /// The arithmetic, in a sentence whose numbers can be recomputed.
     pub sentence: String,
-    /// What most likely happened.
+    /// The most likely cause.
     pub cause: String,
 }
 

@@ -1,4 +1,4 @@
-//! The tables that `orchestrate` itself writes: how they are recognised, and what their columns mean to an audit.
+//! Tables written by `orchestrate`: their recognition, and the meaning of their columns in an audit.
 //!
 //! Names and meanings come from the declarations of the columns. A table is a ledger if it has a column with the
 //! throughput of its lines.
@@ -12,14 +12,14 @@ use crate::analysis::table::{
     time_sections, trace_sections,
 };
 
-/// The share of the columns of a table and of a declaration that both must have. Other versions have a few more, or a
-/// few less.
+/// The least share of columns that a table and a declaration must have in common. Other versions of `orchestrate` have
+/// a few more or a few less.
 const ALIKE: f64 = 0.8;
 
-/// What stands for the name of a parameter or a metric in a declared column.
+/// The placeholder for the name of a parameter or a metric in a declared column.
 const ANY_NAME: &str = "NAME";
 
-/// The columns of the tables that are not in [`CSV_FILES`]: name or use, what a line is, and what the manual says.
+/// The tables that are not in [`CSV_FILES`]: name or use, the subject of a line, and the declarations of columns.
 type Declared = (&'static str, &'static str, fn() -> Vec<Section>);
 
 const OTHERS: [Declared; 11] = [
@@ -36,32 +36,32 @@ const OTHERS: [Declared; 11] = [
     (FIGURE, "row with the shares of its time", time_sections),
 ];
 
-/// What the tables of figures are called.
+/// The name for tables of figures.
 const FIGURE: &str = "the table of a figure";
 
 /// A table that `orchestrate` wrote.
 #[derive(Debug)]
 pub(super) struct OwnTable {
-    /// Its usual name, or what it belongs to.
+    /// Its usual name, or its use.
     pub(super) name: &'static str,
-    /// What each of its lines is about, to complete "one line per …".
+    /// The subject of its lines, to complete "one line per …".
     pub(super) line: &'static str,
     columns: Vec<About>,
 }
 
-/// What a column of our tables holds.
+/// The meaning of a column of such a table.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum OwnColumn {
     /// A field, in this unit.
     Known(Field, f64),
     /// Whether the line enters the statistics.
     Counts,
-    /// Nothing that an audit needs.
+    /// Not needed by an audit.
     Other,
 }
 
 impl OwnTable {
-    /// The table with this `header`; `None` if it is not one of ours.
+    /// The table with this `header`; `None` if `orchestrate` did not write it.
     pub(super) fn of(header: &[String]) -> Option<OwnTable> {
         let ours = CSV_FILES.iter().map(|CsvFile { name, line, sections, .. }| (*name, *line, *sections));
         let tables = ours.chain(OTHERS).map(|(name, line, sections)| {
@@ -69,12 +69,12 @@ impl OwnTable {
             OwnTable { name, line, columns }
         });
         let likeness = |table: OwnTable| (table.likeness(header), table);
-        // Of tables with the same columns, the one that a report always has counts.
+        // Of tables with the same columns, prefer the one that every report has.
         let best = tables.map(likeness).reduce(|best, other| if other.0 > best.0 { other } else { best });
         best.filter(|(likeness, _)| *likeness >= ALIKE).map(|(_, table)| table)
     }
 
-    /// The share of the columns that both `header` and the declaration have, without those that depend on the study.
+    /// The share of columns that `header` and the declaration have in common, without those that depend on the study.
     fn likeness(&self, header: &[String]) -> f64 {
         let is_fixed = |name: &&str| !name.contains(ANY_NAME);
         let declared: BTreeSet<&str> =
@@ -91,7 +91,7 @@ impl OwnTable {
         self.columns.iter().any(|column| column.role == Some(Role::Throughput))
     }
 
-    /// What the column `name` holds.
+    /// The meaning of the column `name`.
     pub(super) fn column(&self, name: &str) -> OwnColumn {
         let is_it = |column: &&About| column.name == name || varying(column, name).is_some();
         let Some(column) = self.columns.iter().find(is_it) else { return OwnColumn::Other };
@@ -112,13 +112,13 @@ impl OwnTable {
         }
     }
 
-    /// What the setting in the column `name` is called: the parameter, if the column is named after one.
+    /// The name of the setting in the column `name`: the parameter, if the column is named after one.
     pub(super) fn setting<'n>(&self, name: &'n str) -> &'n str {
         self.columns.iter().find_map(|column| varying(column, name)).unwrap_or(name)
     }
 }
 
-/// What stands in `name` in the place of the name of a parameter or a metric in the name of `column`.
+/// The part of `name` at the place of the placeholder in the name of `column`.
 fn varying<'n>(column: &About, name: &'n str) -> Option<&'n str> {
     let (before, after) = column.name.split_once(ANY_NAME)?;
     name.strip_prefix(before)?.strip_suffix(after)
@@ -175,7 +175,7 @@ mod tests {
             let audited = audit(&ledger.entries, &catalogue);
             assert!(audited.rows > 0 && audited.objections.is_empty(), "{name}: {audited:?}");
             let unread: Vec<String> = ledger.unread.iter().map(ToString::to_string).collect();
-            let left_out = "metrics.csv: not read: 2 lines, which `in_statistics` leaves out".to_owned();
+            let left_out = "metrics.csv: not read: 2 lines that `in_statistics` excludes".to_owned();
             assert_eq!(unread, if runs { Vec::new() } else { vec![left_out] }, "failed jobs do not count");
             let has = |field| ledger.entries.iter().any(|entry| entry.number(field).is_some());
             assert!(has(Field::Throughput) && has(Field::Attained) && has(Field::Batch), "{name}");
@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn a_changed_number_is_found() {
+    fn finds_a_changed_number() {
         let (_, csv) = written().into_iter().find(|(name, _)| *name == "metrics.csv").unwrap();
         let header: Vec<&str> = csv.lines().next().unwrap().split(',').collect();
         let place = header.iter().position(|name| *name == "window_s").unwrap();
@@ -198,12 +198,12 @@ mod tests {
     }
 
     #[test]
-    fn runs_that_do_not_count_are_no_lines_of_the_ledger() {
+    fn runs_that_do_not_count_are_not_read() {
         let (_, csv) = written().into_iter().find(|(name, _)| *name == "metrics.csv").unwrap();
         let before = ledger("metrics.csv");
         let ledger = read("metrics.csv", &csv.replacen(",true,", ",false,", 1), &[]).unwrap();
         assert_eq!(ledger.entries.len() + 1, before.entries.len());
         let unread: Vec<String> = ledger.unread.iter().map(ToString::to_string).collect();
-        assert_eq!(unread, ["metrics.csv: not read: 3 lines, which `in_statistics` leaves out"]);
+        assert_eq!(unread, ["metrics.csv: not read: 3 lines that `in_statistics` excludes"]);
     }
 }

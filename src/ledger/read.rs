@@ -1,5 +1,4 @@
-//! Reads CSV into a ledger. Nothing is lost without a word: a cell that cannot be read and a column that nobody knows
-//! are told beside the lines.
+//! Reads CSV into a ledger. All unreadable cells and unknown columns are listed beside the lines, as [`Unread`].
 
 use std::fmt;
 
@@ -13,22 +12,22 @@ use super::row::Row;
 use crate::clean::clean_text;
 use crate::text::{count_text, first_few};
 
-/// A ledger, read.
+/// The contents of a ledger.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Ledger {
-    /// The file, as it was named.
+    /// The file, as the user named it.
     pub file: String,
     /// The fields that it has, with the names of their columns; settings are not among them.
     pub known: Vec<(Field, String)>,
     /// Its lines, in its order.
     pub entries: Vec<Entry>,
-    /// What could not be read, in the order of the file.
+    /// The unreadable parts, in the order of the file.
     pub unread: Vec<Unread>,
-    /// The columns that mappings name and that it does not have.
+    /// The missing columns that mappings name.
     pub without: Vec<String>,
 }
 
-/// What of a ledger could not be read. The rest of it was.
+/// A part of a ledger that could not be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Unread {
     /// No field has these columns.
@@ -38,7 +37,7 @@ pub enum Unread {
         /// Their names.
         names: Vec<String>,
     },
-    /// Several columns mean the same, and the first of them counts.
+    /// Several columns have the same meaning, and the first of them counts.
     SecondColumn {
         /// The file.
         file: String,
@@ -47,7 +46,7 @@ pub enum Unread {
         /// The one that is.
         first: String,
     },
-    /// A cell is not what its column should hold.
+    /// A cell does not have the type of its column.
     Cell {
         /// The file.
         file: String,
@@ -55,9 +54,9 @@ pub enum Unread {
         line: u64,
         /// The column.
         column: String,
-        /// What stands there.
+        /// Its text.
         cell: String,
-        /// What should.
+        /// The expected type.
         expected: &'static str,
     },
     /// A line has more or fewer cells than the header.
@@ -66,18 +65,18 @@ pub enum Unread {
         file: String,
         /// The line.
         line: u64,
-        /// Its cells.
+        /// The number of its cells.
         cells: usize,
-        /// Those of the header.
+        /// The number of cells in the header.
         columns: usize,
     },
-    /// Lines say of themselves that they do not count.
+    /// A column of the lines excludes them from the statistics.
     LeftOut {
         /// The file.
         file: String,
-        /// How many.
+        /// The number of lines.
         lines: usize,
-        /// The column that says so.
+        /// The column.
         column: String,
     },
 }
@@ -103,13 +102,13 @@ impl fmt::Display for Unread {
                 write!(f, "{file}:{line}: not read: the line has {cells} cells, but the header has {columns}")
             }
             Unread::LeftOut { file, lines, column } => {
-                write!(f, "{file}: not read: {}, which `{column}` leaves out", count_text(*lines, "line"))
+                write!(f, "{file}: not read: {} that `{column}` excludes", count_text(*lines, "line"))
             }
         }
     }
 }
 
-/// Why a file is no ledger.
+/// Why a file is not a ledger.
 #[derive(Debug, thiserror::Error)]
 pub enum LedgerError {
     /// It is empty.
@@ -118,7 +117,7 @@ pub enum LedgerError {
         /// The file.
         file: String,
     },
-    /// It has a header and nothing below it.
+    /// It has a header and no lines.
     #[error("{file} has a header, but no line below it")]
     NoLines {
         /// The file.
@@ -132,14 +131,14 @@ pub enum LedgerError {
         /// Its columns.
         columns: String,
     },
-    /// It is a table of our own, and none with throughputs.
+    /// It is a table of `orchestrate` without throughputs.
     #[error("{file} is {}, with one line per {line}: such a table has no throughputs to audit", named(name))]
     NoThroughputs {
         /// The file.
         file: String,
-        /// The usual name of the table, or what it belongs to.
+        /// The usual name of the table, or its use.
         name: &'static str,
-        /// What each of its lines is about.
+        /// The subject of its lines.
         line: &'static str,
     },
     /// It has lines, but none that could be checked.
@@ -150,8 +149,8 @@ pub enum LedgerError {
         /// What is missing, as a clause.
         why: String,
     },
-    /// It is no CSV.
-    #[error("{file} is no CSV")]
+    /// It is not CSV.
+    #[error("{file} is not CSV")]
     NotCsv {
         /// The file.
         file: String,
@@ -160,12 +159,12 @@ pub enum LedgerError {
     },
 }
 
-/// `metrics.csv` as the file that it is.
+/// The name of a table in messages: ``the metrics.csv of `orchestrate` ``.
 fn named(name: &str) -> String {
     if name.ends_with(".csv") { format!("the {name} of `orchestrate`") } else { name.to_owned() }
 }
 
-/// What a column of the file holds.
+/// The meaning of a column of the file.
 enum Column {
     /// A field, in this unit.
     Known(Field, f64),
@@ -173,7 +172,7 @@ enum Column {
     Setting(String),
     /// Whether the line counts.
     Counts,
-    /// Nothing that is read.
+    /// Not read.
     Other,
 }
 
@@ -181,7 +180,7 @@ enum Column {
 /// with `#` are comments.
 ///
 /// # Errors
-/// There is no line in it that could be audited: [`LedgerError`] says why.
+/// No line of it can be audited; [`LedgerError`] contains the reason.
 pub fn read(file: &str, text: &str, mappings: &[Mapping]) -> Result<Ledger, LedgerError> {
     let text = text.trim_start_matches('\u{feff}');
     if text.trim().is_empty() {
@@ -229,11 +228,11 @@ pub fn read(file: &str, text: &str, mappings: &[Mapping]) -> Result<Ledger, Ledg
 }
 
 impl Ledger {
-    /// The same ledger, if some line of it can be checked: it makes a row, is about an iteration, or has attained
+    /// The same ledger, if at least one of its lines can be checked: it makes a row, is an iteration, or has attained
     /// FLOP/s.
     ///
     /// # Errors
-    /// [`LedgerError::NoRows`]: no line can be.
+    /// [`LedgerError::NoRows`]: no line can be checked.
     pub fn with_rows(self) -> Result<Ledger, LedgerError> {
         let is_checked = |entry: &Entry| {
             let is_iteration = entry.number(Field::Iteration).is_some();
@@ -259,12 +258,12 @@ impl Ledger {
     }
 }
 
-/// Whether `line` says that it does not count.
+/// Whether a column of `line` excludes it from the statistics.
 fn is_left_out(columns: &[Column], line: &StringRecord) -> bool {
     columns.iter().zip(line).any(|(column, cell)| matches!(column, Column::Counts) && cell == "false")
 }
 
-/// The text of a file: UTF-8, or UTF-16 as Windows writes it. Letters that are neither are replaced.
+/// The text of a file: UTF-8, or the UTF-16 of Windows. Invalid letters are replaced.
 pub fn decode(bytes: &[u8]) -> String {
     let wide = |of: fn([u8; 2]) -> u16| {
         let units: Vec<u16> = bytes[2..].chunks_exact(2).map(|pair| of([pair[0], pair[1]])).collect();
@@ -277,15 +276,15 @@ pub fn decode(bytes: &[u8]) -> String {
     }
 }
 
-/// What separates the cells of the header: whichever of the usual ones is there most often.
+/// The separator of the cells: the most frequent of the usual ones in the header.
 fn separator(text: &str) -> u8 {
     let header = text.lines().find(|line| !line.starts_with('#')).unwrap_or_default();
     let number = |separator: &u8| header.bytes().filter(|byte| byte == separator).count();
-    // Of several that are there equally often, the last counts: the comma.
+    // Of equally frequent ones, the last counts: the comma.
     [b'\t', b';', b','].into_iter().max_by_key(number).unwrap_or(b',')
 }
 
-/// What each column holds.
+/// The meaning of each column.
 fn columns(
     file: &str,
     header: &[String],
@@ -303,7 +302,7 @@ fn columns(
     for name in header {
         let meaning = meaning(name, mappings, own.as_ref());
         let OwnColumn::Known(field, factor) = meaning else {
-            // The rest of our own tables is no loss: it is known, and of no use here.
+            // Other columns of tables of `orchestrate` are known, so they are not reported as unread.
             other.extend(own.is_none().then(|| name.clone()));
             columns.push(if meaning == OwnColumn::Counts { Column::Counts } else { Column::Other });
             continue;
@@ -314,7 +313,7 @@ fn columns(
             columns.push(Column::Setting(setting.to_owned()));
             continue;
         }
-        // What the user maps comes before what is recognised.
+        // Mappings of the user take precedence.
         let users = is_mapped_to(field).map(|mapping| mapping.column.as_str()).filter(|it| it != name);
         let first = users.or_else(|| seen.iter().find(|(seen, _)| *seen == field).map(|(_, name)| *name));
         columns.push(if let Some(first) = first {
@@ -337,10 +336,10 @@ fn columns(
     Ok(columns)
 }
 
-/// The table of our own with this `header`; `None` if it is not one of ours.
+/// The table of `orchestrate` with this `header`; `None` if it did not write it.
 ///
 /// # Errors
-/// It is one without throughputs, and the user maps no column of it.
+/// It has no throughputs, and the user maps no column of it.
 fn own_table(file: &str, header: &[String], mappings: &[Mapping]) -> Result<Option<OwnTable>, LedgerError> {
     match OwnTable::of(header) {
         Some(own) if mappings.is_empty() && !own.is_ledger() => {
@@ -351,7 +350,7 @@ fn own_table(file: &str, header: &[String], mappings: &[Mapping]) -> Result<Opti
     }
 }
 
-/// What the column `name` holds: as the user maps it, as our own table `own` declares it, or as its name says.
+/// The meaning of the column `name`: by the user's mappings, by the declaration of the table `own`, or by its name.
 fn meaning(name: &str, mappings: &[Mapping], own: Option<&OwnTable>) -> OwnColumn {
     let known = |field: Option<(Field, f64)>| {
         field.map_or(OwnColumn::Other, |(field, factor)| OwnColumn::Known(field, factor))
@@ -363,17 +362,17 @@ fn meaning(name: &str, mappings: &[Mapping], own: Option<&OwnTable>) -> OwnColum
     }
 }
 
-/// Counts the lines of a text. The reader's own count is wrong below comments and where lines end as on Windows.
+/// Counts the lines of a text. The count of the CSV reader is wrong below comments and with the line ends of Windows.
 struct Lines<'a> {
     text: &'a str,
-    /// Up to here, the lines are counted.
+    /// The position up to which lines are counted.
     byte: usize,
-    /// The number of the line there.
+    /// The number of the line at that position.
     number: u64,
 }
 
 impl Lines<'_> {
-    /// The number of the line on which `record` begins. Records are asked for in their order.
+    /// The number of the line on which `record` begins. Must be called in the order of records.
     fn number_of(&mut self, record: &StringRecord) -> u64 {
         let start = record.position().map_or(self.byte, |position| position.byte() as usize);
         let mut rest = self.text.get(start..).unwrap_or_default();
@@ -436,10 +435,10 @@ fn entry(
     Some(entry)
 }
 
-/// Puts `cell` into `entry`.
+/// Adds `cell` to `entry`.
 ///
 /// # Errors
-/// It is not what the field needs: what would be.
+/// It does not have the type of the field; returns the expected type.
 fn put(entry: &mut Entry, field: Field, factor: f64, cell: &str) -> Result<(), &'static str> {
     match field.facts().reading {
         Reading::Text => {

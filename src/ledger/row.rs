@@ -1,4 +1,4 @@
-//! The rows of a ledger: a line that is the mean of several runs, or the lines of the runs of one config.
+//! The rows of a ledger. A row is a line that is a mean of runs, or the lines of all runs of one config.
 
 use std::collections::BTreeMap;
 
@@ -7,12 +7,12 @@ use super::field::Field;
 use super::number::Number;
 use crate::stats;
 
-/// One config of a ledger: what it says of it, or what its runs say.
+/// One config of a ledger, with its stated statistics or those of its runs.
 #[derive(Clone, Debug)]
 pub(super) struct Row<'a> {
     /// Its lines: one, or one per run.
     pub(super) lines: Vec<&'a Entry>,
-    /// The number of runs, if the ledger says.
+    /// The number of runs, if the ledger states it.
     pub(super) runs: Option<u64>,
     /// Mean samples per second.
     pub(super) throughput: Number,
@@ -21,12 +21,12 @@ pub(super) struct Row<'a> {
 }
 
 impl<'a> Row<'a> {
-    /// The line to name.
+    /// The line to name in objections.
     pub(super) fn line(&self) -> &'a Entry {
         self.lines[0]
     }
 
-    /// The rows of `entries`, in the order of their first lines. Lines of single iterations are none.
+    /// The rows of `entries`, in the order of their first lines. Lines of single iterations belong to no row.
     pub(super) fn of(entries: &'a [Entry]) -> Vec<Row<'a>> {
         let mut rows: Vec<Row<'a>> = Vec::new();
         let mut groups: BTreeMap<(&str, Config), usize> = BTreeMap::new();
@@ -50,12 +50,12 @@ impl<'a> Row<'a> {
     }
 }
 
-/// Whether a line stands for several runs.
+/// Whether a line summarises several runs.
 fn is_summary(entry: &Entry) -> bool {
     entry.number(Field::Runs).is_some() || entry.number(Field::ThroughputSd).is_some()
 }
 
-/// Whether a line is that of a single run, and not a mean whose number of runs nobody wrote down.
+/// Whether a line is a single run, and not a mean without a stated number of runs.
 pub(super) fn is_run(entry: &Entry) -> bool {
     let fields = [Field::Elapsed, Field::Samples];
     !is_summary(entry)

@@ -1,30 +1,29 @@
-//! The rules of an audit: what each says in general, and its threshold. No rule knows a ledger.
+//! The rules of an audit, with their general statements and thresholds, independent of any ledger.
 
 use serde::{Serialize, Serializer};
 use strum::{EnumIter, IntoEnumIterator, IntoStaticStr};
 
 use super::severity::Severity;
 
-/// How far attained FLOP/s may be from samples per second × FLOPs, and other products from what they should be, beyond
-/// the rounding of the printed numbers.
+/// The tolerance, beyond rounding, of attained FLOP/s ÷ (samples per second × FLOPs) and of other products, as a share.
 pub(super) const SAME: f64 = 5e-3;
-/// How far a mean over other lines, or an intensity, may be from what reproduces it, beyond rounding.
+/// The tolerance, beyond rounding, of a reproduced mean over other lines or intensity, as a share.
 pub(super) const REPRODUCED: f64 = 1e-3;
-/// The fall of throughput to the next larger batch that is a cliff.
+/// The ratio of throughput at the next larger batch below which there is a cliff.
 pub(super) const CLIFF: f64 = 2.0;
-/// The most by which a point may lie above its roof.
+/// The tolerance for points above their roof, as a share.
 pub(super) const ABOVE_ROOF: f64 = 0.05;
-/// The least that peaks can be of the published ones and still be believed.
+/// The least plausible ratio of stated to published peaks.
 pub(super) const OF_PEAKS: f64 = 0.5;
-/// The share of the mean that runs always differ by.
+/// The least plausible standard deviation of runs, as a share of the mean.
 pub(super) const LEAST_SPREAD: f64 = 1e-4;
-/// How much longer a window may be than its iterations.
+/// The tolerance of a window's time over that of its iterations, as a share.
 pub(super) const LEFT_OUT: f64 = 0.05;
 
-/// A general statement about measurements, and what it means if a ledger breaks it.
+/// A general statement about measurements that a ledger can violate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, EnumIter, IntoStaticStr)]
 #[strum(serialize_all = "kebab-case")]
-#[expect(missing_docs, reason = "`Rule::facts` says what each is, and the manual prints that")]
+#[expect(missing_docs, reason = "`Rule::facts` describes each, and the manual prints that")]
 pub enum Rule {
     Merged,
     IterationCount,
@@ -50,11 +49,11 @@ pub enum Rule {
 /// The declaration of a rule.
 #[derive(Clone, Copy, Debug)]
 pub struct RuleFacts {
-    /// What breaking it is.
+    /// The severity of a violation.
     pub severity: Severity,
-    /// The statement that holds for every sound ledger.
+    /// The statement, which is true for every sound ledger.
     pub statement: &'static str,
-    /// When it is broken.
+    /// The condition of a violation.
     pub threshold: &'static str,
 }
 
@@ -86,7 +85,7 @@ impl Rule {
             ),
             Rule::Intensity => (
                 Error,
-                "Intensities that are attained FLOP/s ÷ one bandwidth are so in all lines of a machine.",
+                "Intensities are attained FLOP/s ÷ one bandwidth in all lines of a machine, or in none.",
                 "More than 0.1 % off, where three lines or more, and over half of them, agree.",
             ),
             Rule::Rate => (
@@ -102,11 +101,9 @@ impl Rule {
             Rule::SpreadOfOne => {
                 (Error, "One run has no spread.", "A standard deviation is stated for n = 1.")
             }
-            Rule::AboveRoof => (
-                Error,
-                "No point lies above a roof of its device.",
-                "More than 5 % above what the peaks allow.",
-            ),
+            Rule::AboveRoof => {
+                (Error, "No point is above a roof of its device.", "More than 5 % above the roof.")
+            }
             Rule::OtherPeaks => (
                 Error,
                 "The peaks are those of the device, dense, at that precision.",
@@ -129,13 +126,13 @@ impl Rule {
             ),
             Rule::Cliff => (
                 Doubt,
-                "A sample does not become dearer with a larger batch.",
+                "A sample does not take more time in a larger batch.",
                 "Less than half of the throughput at the next smaller batch.",
             ),
             Rule::Profiled => (
                 Doubt,
-                "Profiled runs are no timings.",
-                "A label holds the name of a profiler or `prof`, and others of its config do not.",
+                "Profiled runs are not timings.",
+                "A label contains the name of a profiler or `prof`, and others of its config do not.",
             ),
             Rule::UnequalWindows => (
                 Doubt,
@@ -154,7 +151,7 @@ impl Rule {
             ),
             Rule::LeftOut => (
                 Doubt,
-                "A window holds everything that a training does, loading data included.",
+                "A window contains all steps of a training, including the loading of data.",
                 "From the first to the last time stamp, it takes over 5 % longer than its iterations.",
             ),
             Rule::OnRoof => (
@@ -180,5 +177,5 @@ pub fn rules_table() -> String {
         format!("| `{}` | {severity} | {statement} | {threshold} |\n", rule.name())
     };
     let rows: String = Rule::iter().map(row).collect();
-    format!("| rule | is an | what holds | broken if |\n|---|---|---|---|\n{rows}")
+    format!("| rule | severity | statement | violated if |\n|---|---|---|---|\n{rows}")
 }

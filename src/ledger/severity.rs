@@ -1,10 +1,10 @@
-//! How bad what an audit finds is.
+//! The severity of an objection.
 
 use std::fmt;
 
 use serde::Serialize;
 
-/// How bad an objection is.
+/// The severity of an objection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Severity {

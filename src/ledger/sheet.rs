@@ -1,10 +1,10 @@
-//! What the rules look at: all lines, the rows that they make, and the published peaks.
+//! The input of the rules: all lines, their rows, and the published peaks.
 
 use super::entry::Entry;
 use super::row::Row;
 use crate::analysis::peaks::Catalogue;
 
-/// Everything that an audit is about.
+/// The input of an audit.
 pub(super) struct Sheet<'a> {
     /// All lines of all files.
     pub(super) entries: &'a [Entry],
@@ -19,7 +19,7 @@ impl<'a> Sheet<'a> {
         Sheet { entries, rows: Row::of(entries), catalogue }
     }
 
-    /// The files, each once, in the order in which they were named.
+    /// The files, without duplicates, in the order in which the user named them.
     pub(super) fn files(&self) -> Vec<&'a str> {
         let mut files: Vec<&str> = Vec::new();
         for entry in self.entries {

@@ -1,4 +1,4 @@
-//! The right to measure on a device: the locks of a host and its devices, which all stores of the host share.
+//! The right to measure on a device, [`DeviceLock`]: locks of a host and its devices, shared by all stores of the host.
 #![expect(clippy::disallowed_methods, reason = "locks are files")]
 
 use std::fs::{self, File, OpenOptions, Permissions, TryLockError};
@@ -27,20 +27,20 @@ pub const LOCK_DIR_VARIABLE: &str = "ORCHESTRATE_LOCK_DIR";
 #[derive(Debug)]
 pub struct DeviceLock {
     pub(super) files: Vec<File>,
-    /// What counts instead of the locks where they do not work.
+    /// Replaces the locks where they do not work.
     ticket: Option<Ticket>,
 }
 
 impl DeviceLock {
-    /// Notes that the worker that will run under it has `variable`, a `NAME=value`, in its environment.
+    /// Notes that the worker that will run under the lock has `variable`, a `NAME=value`, in its environment.
     ///
     /// # Errors
-    /// It cannot be noted. Then the worker must not be started: if we died, nobody would wait for it.
+    /// It cannot be noted. Then the worker must not be started: if this process died, others would not wait for it.
     pub fn note_worker(&self, variable: &[u8]) -> io::Result<()> {
         self.ticket.as_ref().map_or(Ok(()), |ticket| ticket.note_worker(variable))
     }
 
-    /// Another handle on the lock, which a child holds as long as it lives; `None` for a lock on nothing.
+    /// Another handle on the lock for a child to hold until it ends; `None` if tickets replace the locks.
     ///
     /// # Errors
     /// The system has no more handles.
@@ -54,12 +54,12 @@ impl DeviceLock {
 pub struct LockDir {
     path: PathBuf,
     line: Line,
-    /// What is used instead of the locks where they do not work.
+    /// Used instead of the locks where they do not work.
     tickets: Option<Tickets>,
 }
 
 impl LockDir {
-    /// The directory in `ORCHESTRATE_LOCK_DIR`, or else the shared one of all users.
+    /// The directory in `ORCHESTRATE_LOCK_DIR`, or the default directory, which all users share.
     ///
     /// # Errors
     /// [`LockError::File`] if it cannot be created.
@@ -74,18 +74,18 @@ impl LockDir {
     pub fn create(path: &Path) -> Result<LockDir, LockError> {
         make_lock_dir(path).map_err(|error| LockError::opening(path, error))?;
         let wrong = |source| LockError::File { path: path.to_owned(), source };
-        // Who cannot make files there can still use those of others, for better or for worse.
+        // A user who cannot create files there can still lock existing ones, so locks are assumed to work.
         let works = probe_locks(path).unwrap_or(true);
         let tickets = if works { None } else { Some(Tickets::create(path).map_err(wrong)?) };
         Ok(LockDir { path: path.to_owned(), line: Line::new(LOOK), tickets })
     }
 
-    /// Its path.
+    /// The lock file.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Whether its locks keep others out. If not, it keeps jobs apart by tickets, all of them, whatever they share.
+    /// Whether its locks exclude other processes. If not, tickets exclude them, and jobs never share the host.
     pub fn locks_work(&self) -> bool {
         self.tickets.is_none()
     }
@@ -118,32 +118,37 @@ impl LockDir {
         Ok(DeviceLock { files, ticket: None })
     }
 
-    async fn lock_host(&self, mode: Mode, who: &str, patience: &mut Patience<'_>) -> Result<File, LockError> {
+    async fn lock_host(
+        &self,
+        mode: Mode,
+        label: &str,
+        patience: &mut Patience<'_>,
+    ) -> Result<File, LockError> {
         let (lock, turn) = self.files_of("host");
-        let place = InTurn { lock: &lock, turn: &turn, mode, probe: mode, what: "this host", who };
+        let place = InTurn { lock: &lock, turn: &turn, mode, probe: mode, what: "this host", label };
         self.lock_in_turn(&place, patience).await
     }
 
     async fn lock_device(
         &self,
         device: &PhysicalDevice,
-        who: &str,
+        label: &str,
         patience: &mut Patience<'_>,
     ) -> Result<File, LockError> {
         let (lock, turn) = self.files_of(&device.file_name());
         let what = &format!("the device {device}");
         let (mode, probe) = (Mode::Exclusive, Mode::Shared);
-        let place = InTurn { lock: &lock, turn: &turn, mode, probe, what, who };
+        let place = InTurn { lock: &lock, turn: &turn, mode, probe, what, label };
         self.lock_in_turn(&place, patience).await
     }
 
-    /// The files of a lock and of its turn.
+    /// The paths of a lock file and of the file of its turn.
     fn files_of(&self, name: &str) -> (PathBuf, PathBuf) {
         (self.path.join(format!("{name}.lock")), self.path.join(format!("{name}.turn")))
     }
 
     async fn lock_in_turn(&self, place: &InTurn<'_>, patience: &mut Patience<'_>) -> Result<File, LockError> {
-        // Whoever cleans up the folder for temporary files might have removed it since.
+        // A clean-up of temporary files might have removed it since.
         if fs::symlink_metadata(&self.path).is_err() {
             make_lock_dir(&self.path).map_err(|error| LockError::opening(&self.path, error))?;
         }
@@ -153,27 +158,27 @@ impl LockDir {
         Ok(file)
     }
 
-    /// Takes the whole host for something that is not a job, such as measuring its peaks. Blocks while others hold it,
-    /// ignoring signals. Calls `on_wait` when a wait begins, and again if the holder changes. Not for asynchronous
-    /// code.
+    /// Takes the whole host for something other than a job, such as measuring its peaks. `label` describes it to other
+    /// processes. Blocks while others hold the host, ignoring signals. Calls `on_wait` when a wait begins, and again if
+    /// the holder changes. Not for asynchronous code.
     ///
     /// # Errors
     /// [`LockError::File`].
-    pub fn hold_host(&self, who: &str, on_wait: impl FnMut(&Waiting)) -> Result<DeviceLock, LockError> {
+    pub fn hold_host(&self, label: &str, on_wait: impl FnMut(&Waiting)) -> Result<DeviceLock, LockError> {
         let wrong = |source| LockError::File { path: self.path.clone(), source };
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().map_err(wrong)?;
         let mut observer = OnWait(on_wait);
         let mut patience = Patience { no_wait: false, signals: None, observer: &mut observer };
         if let Some(tickets) = &self.tickets {
-            let ticket = runtime.block_on(tickets.take(who, &mut patience))?;
+            let ticket = runtime.block_on(tickets.take(label, &mut patience))?;
             return Ok(DeviceLock { files: Vec::new(), ticket: Some(ticket) });
         }
-        let file = runtime.block_on(self.lock_host(Mode::Exclusive, who, &mut patience))?;
-        let _ = Holder::new(who, Path::new("-")).save(&file);
+        let file = runtime.block_on(self.lock_host(Mode::Exclusive, label, &mut patience))?;
+        let _ = Holder::new(label, Path::new("-")).save(&file);
         Ok(DeviceLock { files: vec![file], ticket: None })
     }
 
-    /// The labels of the jobs that currently hold devices of this host other than `own`.
+    /// The labels of the jobs that hold devices of this host other than `own`, sorted.
     pub fn others(&self, own: &PhysicalDevice) -> Vec<String> {
         let own = format!("{}.lock", own.file_name());
         let mut found = Vec::new();
@@ -192,8 +197,8 @@ impl LockDir {
     }
 }
 
-/// Creates the directory of locks at `path` if it is missing. A link to one counts if we or an administrator created
-/// it.
+/// Creates the directory of locks at `path` if it is missing. A link to a directory is accepted if this user or an
+/// administrator created it.
 fn make_lock_dir(path: &Path) -> Result<(), OpenError> {
     match fs::symlink_metadata(path) {
         Ok(there) if there.is_symlink() && ![0, geteuid().as_raw()].contains(&there.uid()) => {
@@ -209,8 +214,8 @@ fn make_lock_dir(path: &Path) -> Result<(), OpenError> {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => return make_lock_dir(path),
         other => other?,
     }
-    // Like /tmp: everybody may add files, but nobody may delete those of others. The umask prevented that so far. The
-    // new directory is opened without following links, because it could have been replaced in the meantime.
+    // Like /tmp: all users may add files, but only delete their own. The umask prevented that so far. The new directory
+    // is opened without following links, because it could have been replaced meanwhile.
     let flags = libc::O_DIRECTORY | libc::O_NOFOLLOW;
     let made = OpenOptions::new().read(true).custom_flags(flags).open(path)?;
     Ok(made.set_permissions(Permissions::from_mode(0o1777))?)
@@ -227,8 +232,8 @@ impl<F: FnMut(&Waiting)> Observer for OnWait<F> {
     }
 }
 
-/// Whether something else is measured on this host now, so that a job for the whole host would wait. Unknown, and so
-/// `false`, where locks do not work.
+/// Whether another process measures on this host now, so that a job for the whole host would wait. Always `false` where
+/// locks do not work.
 pub fn is_host_held() -> bool {
     let Ok(file) = open_lock(&lock_dir_path().join("host.lock")) else { return false };
     matches!(file.try_lock(), Err(TryLockError::WouldBlock))
@@ -241,7 +246,7 @@ pub fn lock_dir_path() -> PathBuf {
 
 #[cfg(test)]
 mod tests {
-    use super::super::file::{For, is_same_file, open_or_make_lock};
+    use super::super::file::{Access, is_same_file, open_or_make_lock};
     use super::super::job::{JobLock, sign};
     use super::*;
     use crate::job::{Device, Key};
@@ -250,7 +255,7 @@ mod tests {
     use std::io::Write;
     use std::time::Duration;
 
-    /// Panics if it is told of a wait: nothing here must wait.
+    /// Panics on a wait: these tests must not wait.
     struct Listener;
 
     impl Observer for Listener {
@@ -265,7 +270,7 @@ mod tests {
     }
 
     fn open_shared(path: &Path) -> File {
-        open_or_make_lock(path, For::Everybody).unwrap()
+        open_or_make_lock(path, Access::AllUsers).unwrap()
     }
 
     fn block_on<T>(future: impl Future<Output = T>) -> T {
@@ -280,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn a_host_is_for_one_job_or_for_one_a_device() {
+    fn a_host_is_for_one_job_or_for_one_job_per_device() {
         let directory = tempfile::tempdir().unwrap();
         let locks = LockDir::create(&directory.path().join("locks")).unwrap();
         let (one, two) = (Device::Cuda(0), Device::Cuda(1));
@@ -298,17 +303,17 @@ mod tests {
     }
 
     #[test]
-    fn a_host_is_held_for_what_is_no_job() {
+    fn hold_host_excludes_jobs() {
         let directory = tempfile::tempdir().unwrap();
         let locks = LockDir::create(&directory.path().join("locks")).unwrap();
-        let whole = locks.hold_host("peaks", |_| panic!("nobody has it")).unwrap();
+        let whole = locks.hold_host("peaks", |_| panic!("the host is free")).unwrap();
         let busy = block_on(take(&locks, Device::Cpu, Share::Device));
         assert!(matches!(busy, Err(LockError::Busy(_))));
         drop(whole);
         block_on(take(&locks, Device::Cpu, Share::Device)).unwrap();
     }
 
-    /// A directory of locks whose waits do not take their time, and the turn of its host, which somebody has.
+    /// A directory of locks with short waits, and the turn of its host, which is taken.
     struct Overdue {
         _directory: tempfile::TempDir,
         locks: LockDir,
@@ -325,44 +330,44 @@ mod tests {
     }
 
     #[test]
-    fn a_turn_that_nobody_uses_stalls_nobody() {
+    fn an_unused_turn_is_ignored() {
         let Overdue { _directory, locks, turn } = overdue();
-        let mut told = Vec::new();
-        let held = locks.hold_host("peaks", |waiting| told.push(waiting.clone())).unwrap();
+        let mut waits = Vec::new();
+        let held = locks.hold_host("peaks", |waiting| waits.push(waiting.clone())).unwrap();
         let ourselves = std::process::id().to_string();
-        for Waiting { what, holder } in &told {
+        for Waiting { what, holder } in &waits {
             assert_eq!(what, "the turn on this host");
             if cfg!(target_os = "linux") {
                 let mut words = holder.as_deref().unwrap().split(|letter: char| !letter.is_ascii_digit());
                 assert!(words.any(|word| word == ourselves), "{holder:?}");
             }
         }
-        assert!(!told.is_empty());
+        assert!(!waits.is_empty());
         let busy = block_on(take(&locks, Device::Cpu, Share::Nothing));
         assert!(matches!(busy, Err(LockError::Busy(_))), "it is held nevertheless");
         drop(held);
         // The thread that waited for the turn still waits, so the next wait needs no thread.
-        assert!(locks.line.is_stood_in());
+        assert!(locks.line.has_waiting_thread());
         drop(locks.hold_host("peaks", |_| ()).unwrap());
         drop(turn);
         drop(locks.hold_host("peaks", |_| ()).unwrap());
     }
 
     #[test]
-    fn who_must_not_wait_does_not_pass_over_whoever_is_next() {
+    fn without_waiting_a_free_lock_with_a_taken_turn_is_busy() {
         let Overdue { _directory, locks, turn } = overdue();
         let next = r#"{"pid":1,"job":"cpu_m_fp32_bs4_run1","store":"-"}"#;
         (&turn).write_all(next.as_bytes()).unwrap();
         let busy = block_on(take(&locks, Device::Cpu, Share::Nothing)).unwrap_err();
         let text = busy.to_string();
-        let who = text.strip_prefix("the turn on this host is busy: ").unwrap();
-        // If the kernel tells who holds it, the words of another process are left out.
+        let holder = text.strip_prefix("the turn on this host is busy: ").unwrap();
+        // If the kernel reports the holder, the content of the file is ignored.
         let words = "orchestrate (pid 1), which is next to run cpu_m_fp32_bs4_run1";
-        let is_told = who.contains(&std::process::id().to_string());
-        assert!(who == words || is_told, "{text}");
+        let is_from_kernel = holder.contains(&std::process::id().to_string());
+        assert!(holder == words || is_from_kernel, "{text}");
     }
 
-    /// Releases the host as soon as somebody waits for it, and notes whether that one has the turn.
+    /// Releases the host as soon as a process waits for it, and notes whether the turn is taken then.
     struct Holding {
         held: Option<DeviceLock>,
         turn: PathBuf,
@@ -380,7 +385,7 @@ mod tests {
     }
 
     #[test]
-    fn who_waits_has_the_turn_and_nobody_goes_before() {
+    fn a_waiting_process_has_the_turn_and_is_not_overtaken() {
         let directory = tempfile::tempdir().unwrap();
         let locks = LockDir::create(&directory.path().join("locks")).unwrap();
         let turn = directory.path().join("locks").join("host.turn");
@@ -402,7 +407,7 @@ mod tests {
     }
 
     #[test]
-    fn those_on_other_devices_are_named_by_their_jobs() {
+    fn lists_the_jobs_on_other_devices() {
         let directory = tempfile::tempdir().unwrap();
         let locks = LockDir::create(&directory.path().join("locks")).unwrap();
         let store = Store::at(&directory.path().join("runs")).unwrap();
@@ -421,14 +426,14 @@ mod tests {
             assert_eq!(locks.others(&one), Vec::<String>::new());
             let turn = open_shared(&directory.path().join("locks").join("device-mps.turn"));
             turn.lock().unwrap();
-            assert_eq!(locks.others(&two), [job.label()], "who only waits is beside nobody");
+            assert_eq!(locks.others(&two), [job.label()], "a waiting job is not listed");
             drop(device_lock);
             assert_eq!(locks.others(&two), Vec::<String>::new());
         });
     }
 
     #[test]
-    fn a_lock_file_that_was_taken_away_is_made_anew() {
+    fn a_deleted_lock_file_is_created_again() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("host.lock");
         let old = open_shared(&path);

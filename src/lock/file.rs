@@ -1,8 +1,8 @@
-//! Lock files: how they are opened, and what is not one.
+//! Opens lock files safely: [`open_lock`] and [`open_or_make_lock`]; [`Foreign`] is the reason for rejecting a file.
 //!
-//! Locks are in a directory that others can write, `/tmp` by default. Nobody must be able to make us write elsewhere by
-//! a link, so a lock file is opened without following links. It must be a regular file with one name, owned by a user
-//! who may create it, and empty or written by `orchestrate`. Anything else is refused and left untouched.
+//! Locks are in a directory that other users can write, `/tmp` by default. A link there must not make this process
+//! write elsewhere, so a lock file is opened without following links. It must be a regular file with one name, owned by
+//! a user who may create it, and empty or written by `orchestrate`. Anything else is rejected and left unchanged.
 
 use std::fs::{File, Metadata, OpenOptions, Permissions};
 use std::io::{self, ErrorKind};
@@ -15,10 +15,10 @@ use nix::unistd::geteuid;
 /// Never follows a link, blocks, or acquires a terminal.
 const FLAGS: i32 = libc::O_NOFOLLOW | libc::O_NONBLOCK | libc::O_NOCTTY;
 
-/// How many bytes of a lock file are examined: its beginning shows what it is.
+/// How many bytes at the beginning of a lock file are examined.
 const BEGINNING: usize = 256;
 
-/// Why something at the path of a lock file is not one.
+/// The reason why the file at the path of a lock is not a lock file.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Foreign {
     /// A symbolic link.
@@ -33,7 +33,7 @@ pub enum Foreign {
     /// A file whose owner cannot write to its directory.
     #[error("it belongs to user {0}, who cannot write to its directory")]
     Owner(u32),
-    /// Something that `orchestrate` did not write.
+    /// A file that `orchestrate` did not write.
     #[error("it contains something that orchestrate did not write")]
     Contents,
 }
@@ -41,7 +41,7 @@ pub enum Foreign {
 /// A lock file that cannot be opened.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
-    /// The system refused.
+    /// The system returned an error.
     #[error(transparent)]
     System(#[from] io::Error),
     /// It is not a lock file.
@@ -58,16 +58,16 @@ impl From<OpenError> for io::Error {
     }
 }
 
-/// Who can use a lock file.
+/// The permissions of a new lock file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum For {
-    /// Those whom the umask allows, for files of a store.
-    Us,
-    /// Everybody on this host.
-    Everybody,
+pub enum Access {
+    /// Users that the umask allows, for files of a store.
+    Umask,
+    /// All users of this host.
+    AllUsers,
 }
 
-/// Opens the lock file at `path` to find out who holds it.
+/// Opens the lock file at `path` to find its holder.
 ///
 /// # Errors
 /// It does not exist, cannot be opened, or is not a lock file.
@@ -79,14 +79,14 @@ pub fn open_lock(path: &Path) -> Result<File, OpenError> {
 ///
 /// # Errors
 /// It cannot be created, or as [`open_lock`].
-pub fn open_or_make_lock(path: &Path, whose: For) -> Result<File, OpenError> {
+pub fn open_or_make_lock(path: &Path, access: Access) -> Result<File, OpenError> {
     loop {
-        // Not in one step with O_CREAT: in a sticky directory, Linux lets only the owner open a file that way.
+        // Not in one step with O_CREAT: in a sticky directory, Linux allows only the owner to open a file that way.
         match open(path, OpenOptions::new().read(true).write(true)) {
             Err(OpenError::System(error)) if error.kind() == ErrorKind::NotFound => {}
             other => return other,
         }
-        match make(path, whose) {
+        match make(path, access) {
             Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
             other => return Ok(other?),
         }
@@ -94,9 +94,9 @@ pub fn open_or_make_lock(path: &Path, whose: For) -> Result<File, OpenError> {
 }
 
 /// Creates the file at `path` with O_EXCL, which does not follow links either.
-fn make(path: &Path, whose: For) -> io::Result<File> {
+fn make(path: &Path, access: Access) -> io::Result<File> {
     let file = OpenOptions::new().read(true).write(true).create_new(true).mode(0o666).open(path)?;
-    if whose == For::Everybody {
+    if access == Access::AllUsers {
         // The umask removed permissions.
         file.set_permissions(Permissions::from_mode(0o666))?;
     }
@@ -113,7 +113,7 @@ fn open(path: &Path, options: &mut OpenOptions) -> Result<File, OpenError> {
     if is_ours(&beginning[..length]) { Ok(file) } else { Err(Foreign::Contents.into()) }
 }
 
-/// Why the system refused. The kind of file explains it better than the error's number.
+/// The error of a failed open. The kind of file explains it better than the error number, if it is unexpected.
 fn refused(path: &Path, error: io::Error) -> OpenError {
     let there = std::fs::symlink_metadata(path).ok();
     there.and_then(|data| check_kind(&data).err()).map_or(OpenError::System(error), OpenError::Foreign)
@@ -127,7 +127,7 @@ fn check_kind(data: &Metadata) -> Result<(), Foreign> {
         _ if kind.is_fifo() => Err(Foreign::NotRegular("a FIFO")),
         _ if kind.is_socket() => Err(Foreign::NotRegular("a socket")),
         _ if !kind.is_file() => Err(Foreign::NotRegular("a device")),
-        // No name at all: it was just deleted, which its next locker will notice.
+        // A file without a name was just deleted, which is detected after locking it.
         _ if data.nlink() > 1 => Err(Foreign::HardLinked(data.nlink())),
         _ => Ok(()),
     }
@@ -154,13 +154,13 @@ pub(super) fn is_same_file(file: &File, path: &Path) -> bool {
     }
 }
 
-/// Whether the file belongs to us. Files of others are locked, but never written.
+/// Whether the file belongs to this user. Files of other users are locked, but never written.
 pub(super) fn is_own(file: &File) -> bool {
     file.metadata().is_ok_and(|data| data.uid() == geteuid().as_raw() && data.nlink() == 1)
 }
 
-/// Whether a lock file can begin like this: it is empty, or has the beginning of what [`super::holder::Holder`] writes.
-/// A crash can cut it off anywhere, and a power cut can fill it with zeros.
+/// Whether a lock file can begin like this: it is empty, or begins like a [`super::holder::Holder`]. A crash can cut it
+/// off anywhere, and a power cut can fill it with zeros.
 fn is_ours(beginning: &[u8]) -> bool {
     let is_zeros = beginning.iter().all(|byte| *byte == 0);
     let digits = beginning.iter().skip(PID.len()).take_while(|byte| byte.is_ascii_digit()).count();
@@ -190,14 +190,14 @@ mod tests {
     const SIGNED: &str = r#"{"pid":12,"job":"cpu_m_fp32_bs4_run1","store":"/home/me/runs"}"#;
 
     fn foreign(path: &Path) -> Foreign {
-        match (open_or_make_lock(path, For::Everybody), open_lock(path)) {
+        match (open_or_make_lock(path, Access::AllUsers), open_lock(path)) {
             (Err(OpenError::Foreign(one)), Err(OpenError::Foreign(other))) if one == other => one,
             other => panic!("{other:?}"),
         }
     }
 
     #[test]
-    fn what_stands_in_the_place_of_a_lock_is_refused_untouched() {
+    fn other_files_in_place_of_a_lock_are_refused_unchanged() {
         let directory = tempfile::tempdir().unwrap();
         let path = |name: &str| directory.path().join(name);
         let text = "years of work\n";
@@ -227,12 +227,12 @@ mod tests {
     }
 
     #[test]
-    fn a_lock_file_is_made_for_whom_it_is() {
+    fn a_lock_file_is_created_with_the_requested_access() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("lock");
         let error = open_lock(&path).unwrap_err();
         assert!(matches!(&error, OpenError::System(error) if error.kind() == ErrorKind::NotFound), "{error}");
-        let made = open_or_make_lock(&path, For::Everybody).unwrap();
+        let made = open_or_make_lock(&path, Access::AllUsers).unwrap();
         assert_eq!(made.metadata().unwrap().mode() & 0o777, 0o666);
         assert!(is_own(&made));
         assert_eq!(open_lock(&path).unwrap().metadata().unwrap().ino(), made.metadata().unwrap().ino());
@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn only_who_may_write_to_the_directory_may_own_a_lock() {
+    fn directories_writable_by_others_are_shared() {
         assert!([0o41777, 0o40777, 0o40775].into_iter().all(is_shared));
         assert!(![0o40755, 0o40700, 0o40555].into_iter().any(is_shared));
     }

@@ -1,8 +1,8 @@
-//! Who holds a lock, for people to read: the one who took it last, from its file, and the processes that keep it, if
-//! the system reports them.
+//! Describes the holder of a lock in messages: [`Holder`], read from the lock file, and the processes that keep the
+//! lock, if the system reports them.
 //!
-//! Everybody can write anything to a world-writable file. So its words are cut and cleaned, and left out if the kernel
-//! reports that another process took the lock.
+//! Any user can write anything to a world-writable file. So its text is cut and cleaned, and ignored if the kernel
+//! reports that another process took the lock. Content: `{"pid":12,"job":"cpu_m_fp32_bs4_run1","store":"/x/runs"}`.
 #![expect(clippy::disallowed_methods, reason = "locks are files, and the kernel lists them in one")]
 
 use std::fs::{self, File};
@@ -22,10 +22,10 @@ use crate::processes::ProcessTable;
 /// The most characters of a word shown from a lock file: more than in any label and most paths.
 const LONGEST: usize = 200;
 
-/// A longer file was not written by us alone: it is cut, not filled with blanks.
+/// A longer file was not written by `orchestrate` alone: it is cut, not filled with blanks.
 const MOST_BLANKS: u64 = 4096;
 
-/// Who took a lock, from its file.
+/// The last process that took a lock, from the lock's file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Holder {
     /// The process id of `orchestrate`.
@@ -59,10 +59,10 @@ impl Holder {
         Holder::load(file).filter(|holder| takers.is_empty() || takers.contains(&holder.pid))
     }
 
-    /// Writes it to the file, if that belongs to us. Another user's file is locked, but not written.
+    /// Writes it to the file, if the file belongs to this user. Another user's file is locked, but not written.
     ///
-    /// Blanks replace the rest of what was there. Some file systems write a file that was cut to the disk as soon as it
-    /// is closed. That costs a short job more than all of its locks.
+    /// Blanks replace the rest of longer content. Some file systems write a truncated file to the disk as soon as it is
+    /// closed, which takes longer than all locks of a short job.
     pub(super) fn save(&self, file: &File) -> io::Result<()> {
         if !is_own(file) {
             return Ok(());
@@ -103,15 +103,15 @@ impl Holder {
         }
     }
 
-    /// The same for the holder of a lock's turn. Workers do not inherit it.
-    pub(super) fn describe_next(&self) -> String {
+    /// As [`Holder::describe`], for the holder of a lock's turn, which workers do not inherit.
+    pub(super) fn describe_turn_holder(&self) -> String {
         let Holder { pid, job, store: _ } = self;
         format!("orchestrate (pid {pid}), which is next to run {job}")
     }
 }
 
-/// `waiting` with the ids of the processes that keep the lock on `file`, if the system reports them. The one that took
-/// it may have ended long ago, but every process it left behind keeps the lock.
+/// Adds the ids of the processes that keep the lock on `file` to `waiting`, if the system reports them. The process
+/// that took it may have ended, but every process that inherited it keeps the lock.
 pub(super) fn with_keepers(waiting: Waiting, file: &File) -> Waiting {
     let keepers = keepers(file);
     if keepers.is_empty() {
@@ -180,8 +180,8 @@ fn keepers(file: &File) -> Vec<u32> {
     }
 }
 
-/// The processes that keep the lock in the file at `path`, if the one that took it has died. Empty where the system
-/// does not report them.
+/// The ids of the processes that keep the lock in the file at `path`, if the process that took it has died. Empty where
+/// the system does not report them.
 pub fn orphaned_keepers(path: &Path) -> Vec<u32> {
     let Ok(file) = open_lock(path) else { return Vec::new() };
     let table = ProcessTable::of_system();
@@ -202,14 +202,14 @@ fn own_keepers(table: &ProcessTable, file: &File) -> Vec<u32> {
 #[cfg(target_os = "linux")]
 mod tests {
     use super::*;
-    use crate::lock::file::{For, open_lock, open_or_make_lock};
+    use crate::lock::file::{Access, open_lock, open_or_make_lock};
     use crate::processes::testing::FakeProc;
 
-    /// Words that a stranger wrote to a world-writable file.
+    /// Text that another user wrote to a world-writable file.
     const WORDS: &str = r#"{"pid":1,"job":"a\u001b[31m\u0000b","store":"LONG"}"#;
 
     #[test]
-    fn a_strangers_words_are_cut_and_cleaned() {
+    fn text_of_other_users_is_cut_and_cleaned() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("lock");
         fs::write(&path, WORDS.replace("LONG", &"x".repeat(60_000))).unwrap();
@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn the_kernel_says_who_took_a_lock() {
+    fn finds_the_takers_of_a_lock_in_proc_locks() {
         let table = "1: FLOCK  ADVISORY  WRITE 28796 fe:00:11134266 0 EOF\n\
                      2: POSIX  ADVISORY  WRITE 7 fe:00:12 0 EOF\n\
                      3: FLOCK  ADVISORY  READ 20645 fe:00:12 0 EOF\n\
@@ -234,24 +234,25 @@ mod tests {
     }
 
     #[test]
-    fn words_of_another_process_than_the_kernels_are_left_out() {
+    fn the_file_is_ignored_if_the_kernel_reports_another_process() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("lock");
         fs::write(&path, WORDS).unwrap();
-        let held = open_or_make_lock(&path, For::Everybody).unwrap();
-        assert!(Holder::of(&held).is_some(), "nobody holds it, so nothing speaks against them");
+        let held = open_or_make_lock(&path, Access::AllUsers).unwrap();
+        assert!(Holder::of(&held).is_some(), "the lock is free, so the file is not contradicted");
         held.lock().unwrap();
-        let is_told = !takers(&held).is_empty();
-        assert_eq!(Holder::of(&open_lock(&path).unwrap()).is_none(), is_told, "process 1 has not taken it");
+        let is_reported = !takers(&held).is_empty();
+        let is_ignored = Holder::of(&open_lock(&path).unwrap()).is_none();
+        assert_eq!(is_ignored, is_reported, "process 1 has not taken it");
         Holder::new("job", Path::new("-")).save(&held).unwrap();
         assert_eq!(Holder::of(&held).unwrap().job, "job");
     }
 
     #[test]
-    fn who_signs_after_somebody_with_a_longer_name_is_read_alone() {
+    fn a_shorter_holder_replaces_a_longer_one() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("lock");
-        let file = open_or_make_lock(&path, For::Us).unwrap();
+        let file = open_or_make_lock(&path, Access::Umask).unwrap();
         for job in ["a_job_with_a_long_label", "job", "a_job_with_the_longest_label_of_all"] {
             Holder::new(job, Path::new("-")).save(&file).unwrap();
             assert_eq!(Holder::load(&open_lock(&path).unwrap()).unwrap().job, job);
@@ -263,10 +264,10 @@ mod tests {
     }
 
     #[test]
-    fn who_keeps_a_lock_is_told_and_who_only_waits_is_not() {
+    fn keepers_of_a_lock_are_listed_and_waiting_processes_are_not() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("lock");
-        let file = open_or_make_lock(&path, For::Us).unwrap();
+        let file = open_or_make_lock(&path, Access::Umask).unwrap();
         let proc = FakeProc::new();
         assert_eq!(own_keepers(&proc.table(), &file), Vec::<u32>::new());
         let lock = "lock:\t1: FLOCK  ADVISORY  WRITE 14 fe:00:12 0 EOF\n";

@@ -1,9 +1,9 @@
-//! Who an `orchestrate` is, as it writes into its own lock file, and whether it can still be alive where locks do not
-//! tell.
+//! The [`Identity`] of an `orchestrate`, as written in its lock file, and whether the process may be alive where locks
+//! do not work.
 //!
-//! Locks tell among the processes of one kernel, if the file system passes them on. Otherwise the process tells, by its
-//! number and its start, to whoever sees the same processes. To all others only the heartbeat tells: the time at which
-//! the lock file was last touched, by the clock of its file system.
+//! Locks show whether an owner lives to processes of the same kernel, if the file system supports them. Otherwise, an
+//! observer in the same process namespace looks for the process by its id and start. All other observers use the
+//! heartbeat: the time at which the lock file was last touched, by the clock of its file system.
 #![expect(clippy::disallowed_methods, reason = "an identity is of a process, and begins at a moment")]
 
 use std::fs;
@@ -26,29 +26,30 @@ use crate::processes::ProcessTable;
 /// An owner shows that it is alive this often.
 pub(super) const BEAT: Duration = Duration::from_secs(10);
 
-/// Whoever has been silent for this long is lost: thirty beats. A network file system can show a touch a minute late.
+/// An owner that has been silent for this long, thirty beats, counts as lost. A network file system can show a touch a
+/// minute late.
 pub(super) const LOST: Duration = Duration::from_secs(300);
 
-/// A host of the same name that was booted again is usually the same host. Should it be another one of the same name,
-/// its owner would have shown itself within this time.
+/// A host of the same name with another boot id is usually the same host, booted again. If it is a different host, its
+/// owner touches the file within this time.
 const SILENT_AFTER_BOOT: Duration = Duration::from_secs(30);
 
-/// Where a process number means something.
+/// The host, boot and namespace in which a process id is valid.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Place {
     /// The host's name.
     #[serde(deserialize_with = "deserialize_clean")]
     pub host: String,
-    /// Identifies the boot; absent where the system does not tell.
+    /// Identifies the boot; absent where the system does not report it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     boot: Option<String>,
-    /// Identifies the namespace of process numbers, of which each container has its own.
+    /// Identifies the namespace of process ids; each container has its own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     namespace: Option<String>,
 }
 
 impl Place {
-    /// Where this process is.
+    /// The place of this process.
     pub(super) fn probe() -> Place {
         let namespace = fs::read_link("/proc/self/ns/pid").ok();
         let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").ok();
@@ -59,7 +60,7 @@ impl Place {
         }
     }
 
-    /// Whether both are on one kernel. Only there do the locks of a local file system tell.
+    /// Whether both are on one kernel, so that locks of a local file system are visible to both.
     fn is_on_kernel_of(&self, other: &Place) -> bool {
         match (&self.boot, &other.boot) {
             (Some(one), Some(two)) => one == two,
@@ -67,13 +68,13 @@ impl Place {
         }
     }
 
-    /// Whether process numbers mean the same in both.
+    /// Whether process ids are the same in both.
     fn sees_processes_of(&self, other: &Place) -> bool {
         self.is_on_kernel_of(other) && self.namespace == other.namespace
     }
 }
 
-/// Who an `orchestrate` is. The beginning is that of every lock file's content.
+/// The identity of an `orchestrate`. Its first fields are those of every lock file's content.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Identity {
     /// Its process id.
@@ -84,21 +85,21 @@ pub struct Identity {
     /// The name of its matrix.
     #[serde(deserialize_with = "deserialize_clean")]
     pub matrix: String,
-    /// Who started it.
+    /// The user that started it.
     #[serde(deserialize_with = "deserialize_clean")]
     pub user: String,
-    /// When.
+    /// When it was started.
     pub since: DateTime<Utc>,
-    /// When, in ticks since the boot, as the kernel tells.
+    /// When it was started, in ticks since the boot, from the kernel.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) start: Option<u64>,
-    /// Where.
+    /// Where it runs.
     pub place: Place,
 }
 
 impl Identity {
     /// This process, which runs `matrix`.
-    pub(super) fn of_us(matrix: &str) -> Identity {
+    pub(super) fn of_current_process(matrix: &str) -> Identity {
         let pid = std::process::id();
         let user = User::from_uid(getuid()).ok().flatten();
         Identity {
@@ -112,19 +113,19 @@ impl Identity {
         }
     }
 
-    /// This process, which runs what is called `name`, for a file that is no lock.
+    /// This process, which runs the submission called `name`, for a file other than a lock.
     pub fn of_this_process(name: &str) -> Identity {
-        Identity::of_us(name)
+        Identity::of_current_process(name)
     }
 
-    /// Whether we see its process running. `false` also if it is where we see no processes.
-    pub fn is_seen_alive(&self) -> bool {
-        self.is_seen_running(&Place::probe())
+    /// Whether its process is running. `false` if its processes are not visible from here.
+    pub fn is_visibly_alive(&self) -> bool {
+        self.is_visibly_running(&Place::probe())
     }
 
     /// The identity in `file`; `None` if an older version wrote the file.
     pub(super) fn load(file: &File) -> Option<Identity> {
-        // It can be read while it is written, and then is whole a moment later.
+        // A read can coincide with a write; then it is complete a moment later.
         (0..3).find_map(|_| {
             let mut bytes = [0; LENGTH];
             let read = file.read_at(&mut bytes, 0).ok()?;
@@ -132,7 +133,7 @@ impl Identity {
         })
     }
 
-    /// Writes it to `file`, in one piece that is always equally long.
+    /// Writes it to `file` in one write of constant length.
     pub(super) fn save(&self, file: &File) -> io::Result<()> {
         let mut bytes = serde_json::to_vec(self).expect("an identity is a flat record");
         bytes.resize(LENGTH, b' ');
@@ -144,7 +145,7 @@ impl Identity {
         self.place.is_on_kernel_of(here)
     }
 
-    /// Whether it can still be alive, although no lock tells. It was last touched `silent` ago.
+    /// Whether it may still be alive, judged without locks. Its file was last touched `silent` ago.
     pub(super) fn may_live(&self, here: &Place, silent: Duration) -> bool {
         if self.place.sees_processes_of(here) {
             return self.is_running(silent);
@@ -153,18 +154,18 @@ impl Identity {
         silent <= if is_host { SILENT_AFTER_BOOT } else { LOST }
     }
 
-    /// Whether we see its process running, and are sure that no other has its number by now.
-    pub(super) fn is_seen_running(&self, here: &Place) -> bool {
+    /// Whether its process is visible from here and running, and certainly not another process with the same id.
+    pub(super) fn is_visibly_running(&self, here: &Place) -> bool {
         self.start.is_some() && self.place.sees_processes_of(here) && self.is_running(Duration::ZERO)
     }
 
-    /// Whether its process is running, among those that we see.
+    /// Whether its process is running, among those visible from here.
     fn is_running(&self, silent: Duration) -> bool {
         if let Some(start) = self.start {
             let stat = ProcessTable::of_system().stat(self.pid);
             return stat.is_some_and(|stat| stat.start == Some(start) && stat.state != 'Z');
         }
-        // Without `/proc`, the number could be another's by now.
+        // Without `/proc`, another process could have the id by now.
         let number = i32::try_from(self.pid).unwrap_or(0);
         number > 0 && kill(Pid::from_raw(number), None) != Err(Errno::ESRCH) && silent <= LOST
     }
@@ -172,7 +173,7 @@ impl Identity {
 
 /// Sets the time of `file` to that of its file system, which can be another host's.
 pub(super) fn touch(file: &File) {
-    // If it fails, others take us for lost after a while, and there is nothing that we could do.
+    // If this fails, others consider this process lost after a while, which cannot be prevented.
     let _ = futimens(file, &TimeSpec::UTIME_NOW, &TimeSpec::UTIME_NOW);
 }
 
@@ -188,13 +189,13 @@ mod tests {
     }
 
     fn identity(place: Place) -> Identity {
-        Identity { place, ..Identity::of_us("t") }
+        Identity { place, ..Identity::of_current_process("t") }
     }
 
     #[test]
-    fn what_is_written_is_read_and_names_of_any_length_leave_it_equally_long() {
+    fn identities_round_trip_and_files_have_constant_length() {
         let file = tempfile::tempfile().unwrap();
-        let mut identity = Identity::of_us("quickstart");
+        let mut identity = Identity::of_current_process("quickstart");
         for job in ["", &"x".repeat(255), "cpu_m_fp32_bs4_run1-0123456789ab"] {
             identity.job = job.into();
             identity.save(&file).unwrap();
@@ -206,11 +207,11 @@ mod tests {
     }
 
     #[test]
-    fn a_process_tells_where_its_number_means_something() {
+    fn a_visible_process_is_alive_while_it_runs() {
         let here = place("a", "boot", "ns");
         let us = identity(here.clone());
         let long = LOST * 9;
-        assert!(us.may_live(&here, long), "it is running, however long it was suspended");
+        assert!(us.may_live(&here, long), "it is running, even if it was suspended for long");
         assert!(!Identity { pid: u32::MAX, ..us.clone() }.may_live(&here, Duration::ZERO));
         if let Some(start) = us.start {
             let reused = Identity { start: Some(start + 1), ..us };
@@ -219,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn elsewhere_only_the_heartbeat_tells() {
+    fn an_invisible_process_is_alive_while_its_heartbeat_is_recent() {
         let here = place("a", "boot", "ns");
         let second = Duration::from_secs(1);
         for (other, bound) in [
@@ -234,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_boot_id_the_name_of_the_host_tells_the_kernel() {
+    fn without_a_boot_id_the_host_name_identifies_the_kernel() {
         let nameless = |host: &str| Place { host: host.into(), boot: None, namespace: None };
         assert!(nameless("mac").sees_processes_of(&nameless("mac")));
         assert!(!nameless("mac").is_on_kernel_of(&nameless("book")));

@@ -11,7 +11,7 @@ use crate::files::JobDir;
 use crate::job::Job;
 
 use super::device::DeviceLock;
-use super::file::{For, OpenError, is_same_file, open_lock, open_or_make_lock};
+use super::file::{Access, OpenError, is_same_file, open_lock, open_or_make_lock};
 use super::holder::Holder;
 use super::patience::{LockError, Patience};
 use super::wait::{Mode, Target, Wait, waiting_for};
@@ -31,10 +31,10 @@ impl JobLock {
     pub async fn lock(job: &Job, dir: JobDir, patience: &mut Patience<'_>) -> Result<JobLock, LockError> {
         let target = Target {
             path: &dir.lock(),
-            // Created at every try, because the directory can be deleted while we wait.
+            // Created at every try, because the directory can be deleted during the wait.
             open: &|| make_lock(&dir),
             mode: Mode::Exclusive,
-            tell: &|file| waiting_for(file, &|holder| job_waiting(job, holder)),
+            describe: &|file| waiting_for(file, &|holder| job_waiting(job, holder)),
         };
         let mut wait = Wait::new(patience);
         let file = wait.lock(&target).await?;
@@ -42,7 +42,7 @@ impl JobLock {
         Ok(JobLock { file, dir })
     }
 
-    /// Takes the lock of `job` if nobody holds it, for quick work in its directory, which is created if it is missing.
+    /// Takes the lock of `job` if it is free, for short work in its directory, which is created if it is missing.
     ///
     /// # Errors
     /// [`LockError::Busy`], [`LockError::File`].
@@ -63,8 +63,8 @@ impl JobLock {
         }
     }
 
-    /// Takes the lock again if its file was deleted while we held it, because a deleted lock keeps nobody out. Returns
-    /// whether it was deleted.
+    /// Takes the lock again if its file was deleted while it was held, because a deleted lock does not exclude other
+    /// processes. Returns whether it was deleted.
     ///
     /// # Errors
     /// [`LockError::File`] if it cannot be created again, or if another `orchestrate` did so and now runs the job.
@@ -85,7 +85,7 @@ impl JobLock {
         Ok(true)
     }
 
-    /// The directory of the job.
+    /// The directory of the locked job.
     pub fn dir(&self) -> &JobDir {
         &self.dir
     }
@@ -94,7 +94,7 @@ impl JobLock {
 /// Opens the lock file of a job, and creates it and the directory if they are missing.
 fn make_lock(dir: &JobDir) -> Result<File, OpenError> {
     fs::create_dir_all(dir.path())?;
-    open_or_make_lock(&dir.lock(), For::Us)
+    open_or_make_lock(&dir.lock(), Access::Umask)
 }
 
 fn job_waiting(job: &Job, holder: Option<&Holder>) -> Waiting {
@@ -116,7 +116,7 @@ pub fn is_owner_alive(dir: &JobDir) -> bool {
     open_lock(&dir.lock()).ok().and_then(|file| Holder::load(&file)).is_some_and(|holder| holder.is_alive())
 }
 
-/// Writes the holder to the lock files. It only informs those who wait, so errors are ignored.
+/// Writes the holder to the lock files. This only informs waiting processes, so errors are ignored.
 pub fn sign(job: &Job, store: &Path, job_lock: &JobLock, device_lock: Option<&DeviceLock>) {
     let holder = Holder::new(&job.label(), store);
     let _ = holder.save(&job_lock.file);

@@ -1,15 +1,16 @@
-//! The lock that an `orchestrate` holds for as long as it runs on a store. It tells whose attempts are orphans.
+//! The lock that an `orchestrate` holds as long as it runs on a store, [`OwnerLock`]. If it is free, attempts of that
+//! `orchestrate` are orphans.
 //!
-//! Workers do not inherit it. A job's lock may be held by a worker whose `orchestrate` died; this one is then free. So
-//! nobody has to trust a process id, which another process can have by now, or which means nothing on this host.
+//! Workers do not inherit it. A job's lock may be held by a worker whose `orchestrate` died; the owner's lock is then
+//! free. So process ids, which can be reused or come from another host, need not be trusted.
 //!
-//! The lock tells among the processes of one kernel, where locks work. For all others, its file contains who the owner
-//! is and is touched every few seconds (`identity.rs`).
+//! The lock works among processes of one kernel, if the file system supports locks. For all others, its file contains
+//! the owner's [`Identity`] and is touched every few seconds (`identity.rs`).
 //!
 //! | file in `.running/` | meaning |
 //! |---|---|
-//! | `<pid>-<moment>.lock` | an owner; no other ever has this name |
-//! | `<pid>-<moment>.stop` | somebody asks that owner to stop its run |
+//! | `<pid>-<nanoseconds>.lock` | an owner; the name is never reused |
+//! | `<pid>-<nanoseconds>.stop` | a request to that owner to stop its run |
 #![expect(clippy::disallowed_methods, reason = "locks are files, and their names contain a moment")]
 
 use std::collections::BTreeSet;
@@ -28,16 +29,16 @@ use super::file::open_lock;
 use super::identity::{BEAT, Identity, LOST, Place, touch};
 use super::patience::LockError;
 
-/// The time between two looks at the others, and at what they ask for.
+/// The interval at which other owners and stop requests are checked.
 const LOOK: Duration = Duration::from_secs(1);
 
-/// How the names of these locks end.
+/// The ending of the names of these locks.
 const ENDING: &str = ".lock";
 
-/// How the names of requests to stop end.
+/// The extension of stop requests.
 const STOP: &str = "stop";
 
-/// Held for as long as this `orchestrate` runs on a store.
+/// Held as long as this `orchestrate` runs on a store.
 #[derive(Debug)]
 pub struct OwnerLock {
     /// Open, because that is what holds the lock.
@@ -49,16 +50,16 @@ pub struct OwnerLock {
 }
 
 impl OwnerLock {
-    /// Takes a lock of our own in `directory`, which is created if it is missing, to run `matrix`. What the dead left
-    /// there is removed.
+    /// Creates and takes the lock of this process in `directory`, which is created if it is missing, to run `matrix`.
+    /// Removes files of owners that have died.
     ///
     /// # Errors
     /// [`LockError::File`].
     pub fn take(directory: &Path, matrix: &str) -> Result<OwnerLock, LockError> {
         let wrong = |source| LockError::File { path: directory.to_owned(), source };
         fs::create_dir_all(directory).map_err(wrong)?;
-        let identity = Identity::of_us(matrix);
-        // No other has had this name: attempts of the dead still name them.
+        let identity = Identity::of_current_process(matrix);
+        // The name must never be reused: attempts still refer to owners that have died.
         let now = Utc::now().timestamp_nanos_opt().unwrap_or_default();
         let path = directory.join(format!("{}-{now}{ENDING}", identity.pid));
         let file = make(&path, &identity).map_err(|source| LockError::File { path: path.clone(), source })?;
@@ -66,17 +67,16 @@ impl OwnerLock {
         let own = name_of(&path);
         let mut owners = Owners { own, clock: Some(clock), ..Owners::of(directory.to_owned()) };
         owners.works = Some(owners.excludes(&owners.own));
-        owners.remove_the_dead();
+        owners.remove_dead_owners();
         Ok(OwnerLock { file, path, identity, owners: Arc::new(owners), beat: None })
     }
 
-    /// Its name, for the attempts of this `orchestrate`.
+    /// The name of its file, which attempts of this `orchestrate` refer to.
     pub fn name(&self) -> String {
         name_of(&self.path)
     }
 
-    /// Shows others that we are alive from now on, and sends to `asked` when one of them asks us to stop. Needs a
-    /// runtime.
+    /// Starts the heartbeat of this process, and sends to `asked` when it is requested to stop. Needs a runtime.
     ///
     /// # Errors
     /// The system has no more handles.
@@ -86,14 +86,14 @@ impl OwnerLock {
         Ok(())
     }
 
-    /// Tells others that we run the job with this directory, or none if it is empty.
+    /// Writes to the lock file that this process runs the job with this directory, or no job if it is empty.
     pub fn sign(&mut self, job: &str) {
         job.clone_into(&mut self.identity.job);
         // It only informs others.
         let _ = self.identity.save(&self.file);
     }
 
-    /// All that run on the same store.
+    /// All owners of the same store.
     pub fn owners(&self) -> Arc<Owners> {
         Arc::clone(&self.owners)
     }
@@ -109,7 +109,7 @@ impl Drop for OwnerLock {
     }
 }
 
-/// Makes the lock file at `path`. Whoever sees it sees it signed and locked.
+/// Creates the lock file at `path`. It appears there only when it is signed and locked.
 fn make(path: &Path, identity: &Identity) -> io::Result<File> {
     let hidden = path.with_extension("tmp");
     let file = OpenOptions::new().read(true).write(true).create_new(true).open(&hidden)?;
@@ -144,14 +144,14 @@ async fn beat(file: File, stop: PathBuf, asked: UnboundedSender<()>) {
 pub struct Owner {
     /// The name of its lock.
     pub name: String,
-    /// Who it is; `None` if it is of an older version.
+    /// Its identity; `None` if it is of an older version.
     pub identity: Option<Identity>,
-    /// Whether locks tell whether it is alive.
-    pub is_told_by_locks: bool,
+    /// Whether its lock reliably shows if it is alive.
+    pub has_reliable_lock: bool,
 }
 
 impl Owner {
-    /// Who it is, as a phrase: `pid 12 on alpha, started by ann at 2026-11-22 21:05 UTC`.
+    /// A phrase such as `pid 12 on alpha, started by ann at 2026-11-22 21:05 UTC`.
     pub fn describe(&self) -> String {
         match &self.identity {
             Some(Identity { pid, user, since, place, .. }) => {
@@ -163,27 +163,27 @@ impl Owner {
     }
 }
 
-/// Those that run on a store.
+/// The `orchestrate` processes that run on a store.
 #[derive(Debug)]
 pub struct Owners {
     directory: PathBuf,
-    /// The name of our own lock, if we have one.
+    /// The name of the lock of this process; empty without one.
     own: String,
     here: Place,
-    /// A file of our own in the directory, to read the time of its file system. Without one, our own clock must do, so
-    /// nothing may rest on the answer.
+    /// A file of this process in the directory, to read the time of its file system. Without it, the local clock is
+    /// used, and the result is only an estimate.
     clock: Option<File>,
-    /// Whether locks work in the directory, if we have tried.
+    /// Whether locks work in the directory, if that was tried.
     works: Option<bool>,
 }
 
 impl Owners {
-    /// Those with a lock in `directory`, for somebody who only looks.
+    /// The owners in `directory`, for a process that has no lock there.
     pub fn of(directory: PathBuf) -> Owners {
         Owners { directory, own: String::new(), here: Place::probe(), clock: None, works: None }
     }
 
-    /// Whether locks keep others out of the store. `true` if nobody has tried.
+    /// Whether locks work in the store. `true` if that was not tried.
     pub fn locks_work(&self) -> bool {
         self.works.unwrap_or(true)
     }
@@ -193,26 +193,26 @@ impl Owners {
         self.look_at(name).is_some()
     }
 
-    /// Whether the lock called `name` is that of another `orchestrate` that is still running, and no lock keeps us out
-    /// of what it does.
+    /// Whether the lock called `name` is that of another `orchestrate` that is still running and that locks do not
+    /// reliably show.
     pub fn is_beyond_locks(&self, name: &str) -> bool {
-        name != self.own && self.look_at(name).is_some_and(|owner| !owner.is_told_by_locks)
+        name != self.own && self.look_at(name).is_some_and(|owner| !owner.has_reliable_lock)
     }
 
-    /// All others that are at work, by name.
+    /// All other owners that are running, sorted by name.
     pub fn others(&self) -> Vec<Owner> {
         let others = names(&self.directory).into_iter().filter(|name| *name != self.own);
         others.filter_map(|name| self.look_at(&name)).collect()
     }
 
-    /// Removes what the dead left behind.
-    fn remove_the_dead(&self) {
+    /// Removes the files of owners that have died.
+    fn remove_dead_owners(&self) {
         for name in names(&self.directory).into_iter().filter(|name| !self.is_at_work(name)) {
             let path = self.directory.join(name);
             let _ = fs::remove_file(&path);
             let _ = fs::remove_file(path.with_extension(STOP));
         }
-        // Requests to those who ended at that moment.
+        // Requests to owners that ended at that moment.
         for path in paths(&self.directory).filter(|path| path.extension().is_some_and(|it| it == STOP)) {
             if !path.with_extension(&ENDING[1..]).exists() {
                 let _ = fs::remove_file(path);
@@ -225,28 +225,28 @@ impl Owners {
         }
     }
 
-    /// The owner whose lock is called `name`, if it is at work.
+    /// The owner whose lock is called `name`, if it is running.
     pub fn look_at(&self, name: &str) -> Option<Owner> {
         let is_a_name = name.ends_with(ENDING) && !name.contains('/');
         let file = open_lock(&self.directory.join(name)).ok().filter(|_| is_a_name)?;
         let identity = Identity::load(&file);
         let is_on_our_kernel = identity.as_ref().is_none_or(|it| it.is_on_kernel_of(&self.here));
-        // To look takes the lock for a moment. Others who look do not disturb that, since they share it.
+        // The check takes the lock for a moment. Simultaneous checks do not disturb each other, since they share it.
         let is_held = matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock));
-        // Locks can do nothing for the owner alone, for example in a container with other mount options.
-        let is_seen = !is_held && identity.as_ref().is_some_and(|it| it.is_seen_running(&self.here));
-        let is_told_by_locks =
+        // Locks may not work for this owner alone, for example in a container with other mount options.
+        let is_seen = !is_held && identity.as_ref().is_some_and(|it| it.is_visibly_running(&self.here));
+        let has_reliable_lock =
             is_on_our_kernel && !is_seen && (is_held || self.works.unwrap_or_else(|| self.excludes(name)));
         let is_alive = match &identity {
             _ if is_held || is_seen => true,
-            _ if is_told_by_locks => false,
+            _ if has_reliable_lock => false,
             Some(identity) => identity.may_live(&self.here, self.silence_of(&file)),
             None => false,
         };
-        is_alive.then(|| Owner { name: name.to_owned(), identity, is_told_by_locks })
+        is_alive.then(|| Owner { name: name.to_owned(), identity, has_reliable_lock })
     }
 
-    /// Whether the lock called `name`, which we hold, keeps another descriptor out. Nothing tells but a trial.
+    /// Whether the lock called `name`, which is held, excludes another descriptor. This can only be tried.
     fn excludes(&self, name: &str) -> bool {
         let second = open_lock(&self.directory.join(name));
         !second.is_ok_and(|file| file.try_lock().is_ok())
@@ -268,12 +268,12 @@ impl Owners {
 ///
 /// # Errors
 /// The request cannot be written.
-pub fn ask_to_stop(directory: &Path, name: &str) -> io::Result<()> {
+pub fn request_stop(directory: &Path, name: &str) -> io::Result<()> {
     fs::write(directory.join(name).with_extension(STOP), "")
 }
 
-/// Takes back what [`ask_to_stop`] asked for, from somebody who ended without reading it.
-pub fn ask_no_longer(directory: &Path, name: &str) {
+/// Withdraws a [`request_stop`] to an owner that ended without reading it.
+pub fn withdraw_stop_request(directory: &Path, name: &str) {
     // The next run would remove it too.
     let _ = fs::remove_file(directory.join(name).with_extension(STOP));
 }
@@ -286,7 +286,7 @@ fn name_of(path: &Path) -> String {
     path.file_name().unwrap_or_default().to_string_lossy().into_owned()
 }
 
-/// The names of the locks in `directory`, those of the dead included.
+/// The names of the locks in `directory`, including those of dead owners, sorted.
 fn names(directory: &Path) -> Vec<String> {
     let entries = fs::read_dir(directory).into_iter().flatten().flatten();
     let mut names: Vec<String> = entries.filter_map(|entry| entry.file_name().into_string().ok()).collect();
@@ -295,16 +295,16 @@ fn names(directory: &Path) -> Vec<String> {
     names
 }
 
-/// Waits for the loss of others that run on the same store.
+/// Detects when another owner of the same store has ended.
 #[derive(Debug, Default)]
 pub struct Others {
     at_work: BTreeSet<String>,
-    /// All that were ever seen at work.
-    met: BTreeSet<String>,
+    /// All that were ever seen running.
+    seen: BTreeSet<String>,
 }
 
 impl Others {
-    /// Waits until one of `owners` that was at work is no more: it has finished, or it died. Cancel safe.
+    /// Waits until one of `owners` that was running has finished or died. Cancel safe.
     pub async fn lost(&mut self, owners: &Owners) {
         loop {
             tokio::time::sleep(LOOK).await;
@@ -314,23 +314,23 @@ impl Others {
         }
     }
 
-    /// Looks who is at work. Returns whether somebody is no more.
+    /// Updates the running owners. Returns whether one has ended since the last call.
     pub fn look(&mut self, owners: &Owners) -> bool {
         let now: BTreeSet<String> = owners.others().into_iter().map(|owner| owner.name).collect();
         let is_lost = !self.at_work.is_subset(&now);
-        self.met.extend(now.iter().cloned());
+        self.seen.extend(now.iter().cloned());
         self.at_work = now;
         is_lost
     }
 
-    /// Looks who is at work, without taking note of losses.
-    pub fn meet(&mut self, owners: &Owners) {
-        self.met.extend(owners.others().into_iter().map(|owner| owner.name));
+    /// Adds the running owners to those that were seen, without checking for losses.
+    pub fn note_present(&mut self, owners: &Owners) {
+        self.seen.extend(owners.others().into_iter().map(|owner| owner.name));
     }
 
-    /// Whether the one whose lock is called `name` was at work at any look.
-    pub fn have_met(&self, name: &str) -> bool {
-        self.met.contains(name)
+    /// Whether the owner whose lock is called `name` was ever seen running.
+    pub fn has_seen(&self, name: &str) -> bool {
+        self.seen.contains(name)
     }
 }
 
@@ -338,9 +338,9 @@ impl Others {
 mod tests {
     use super::*;
 
-    /// It was killed before it had signed. A young file can be that of somebody who is about to.
+    /// The process was killed before it signed the file. A recent file may be signed soon.
     #[test]
-    fn what_somebody_left_who_was_killed_while_making_a_lock_is_removed_once_it_is_old() {
+    fn old_unfinished_locks_are_removed() {
         let directory = tempfile::tempdir().unwrap();
         let (old, young) = (directory.path().join("7-1.tmp"), directory.path().join("7-2.tmp"));
         fs::write(&young, "").unwrap();
@@ -351,7 +351,7 @@ mod tests {
     }
 
     #[test]
-    fn an_owner_is_at_work_until_it_ends_however_that_is() {
+    fn an_owner_is_running_until_it_finishes_or_dies() {
         let directory = tempfile::tempdir().unwrap();
         let place = directory.path().join("running");
         let take = || OwnerLock::take(&place, "t").unwrap();
@@ -364,33 +364,33 @@ mod tests {
         assert!(!others.look(&owners));
         let us = Identity::load(&open_lock(&place.join(&first)).unwrap()).unwrap();
         drop(one);
-        assert!(others.look(&owners) && !others.look(&owners), "it is told once");
-        assert!(others.have_met(&first) && !others.have_met("0-0.lock"));
+        assert!(others.look(&owners) && !others.look(&owners), "a loss is reported once");
+        assert!(others.has_seen(&first) && !others.has_seen("0-0.lock"));
         assert!(!owners.is_at_work(&first) && !place.join(&first).exists());
-        // One that was killed leaves its file.
+        // A killed owner leaves its file.
         let file = File::create(place.join(&first)).unwrap();
         let was = Identity { pid: u32::MAX, ..us.clone() };
         was.save(&file).unwrap();
         assert!(!owners.is_at_work(&first) && !others.look(&owners));
-        // One that is alive, and whose lock holds nobody out.
+        // An owner that is alive, and whose lock does not work.
         if us.start.is_some() {
             us.save(&file).unwrap();
             let seen = owners.look_at(&first).unwrap();
-            assert!(!seen.is_told_by_locks && seen.identity == Some(us));
+            assert!(!seen.has_reliable_lock && seen.identity == Some(us));
             was.save(&file).unwrap();
         }
-        ask_to_stop(&place, &first).unwrap();
-        ask_to_stop(&place, "1-1.lock").unwrap();
+        request_stop(&place, &first).unwrap();
+        request_stop(&place, "1-1.lock").unwrap();
         let three = take();
-        assert_eq!(fs::read_dir(&place).unwrap().count(), 2, "what the dead left is removed");
-        assert!(!others.look(&owners), "a new one is no loss");
+        assert_eq!(fs::read_dir(&place).unwrap().count(), 2, "files of dead owners are removed");
+        assert!(!others.look(&owners), "a new owner is not a loss");
         drop((two, three));
         assert!(others.look(&owners));
         assert_eq!(fs::read_dir(&place).unwrap().count(), 0);
     }
 
     #[test]
-    fn an_owner_is_asked_to_stop_by_its_name() {
+    fn a_stop_request_reaches_the_owner_of_that_name() {
         let directory = tempfile::tempdir().unwrap();
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
         runtime.block_on(async {
@@ -398,7 +398,7 @@ mod tests {
             let (asked, mut requests) = tokio::sync::mpsc::unbounded_channel();
             owner.keep_alive(asked).unwrap();
             for _ in 0..2 {
-                ask_to_stop(directory.path(), &owner.name()).unwrap();
+                request_stop(directory.path(), &owner.name()).unwrap();
                 requests.recv().await.unwrap();
             }
         });

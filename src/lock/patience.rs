@@ -1,4 +1,4 @@
-//! How to wait for a lock, and the errors.
+//! How to wait for a lock, [`Patience`], and [`LockError`].
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -19,7 +19,7 @@ pub enum LockError {
         #[source]
         source: io::Error,
     },
-    /// Something at the path of the lock file or its directory is not one. It is left untouched.
+    /// The file at the path of the lock is not a lock file. It is left unchanged.
     #[error("cannot lock {}", path.display())]
     Foreign {
         /// Its path.
@@ -28,10 +28,10 @@ pub enum LockError {
         #[source]
         what: Foreign,
     },
-    /// It is held, and we must not wait.
+    /// It is held, and waiting is not allowed.
     #[error("{}", busy(.0))]
     Busy(Waiting),
-    /// We received a stop signal while waiting.
+    /// A stop signal arrived during the wait.
     #[error("stopped while waiting for a lock")]
     Stopped(Stop),
 }
@@ -54,9 +54,9 @@ fn busy(waiting: &Waiting) -> String {
     }
 }
 
-/// How to wait for locks, and whom to notify.
+/// Whether to wait for locks, what ends a wait, and the observer to notify.
 pub struct Patience<'a> {
-    /// Do not wait at all, neither for the holder of a lock nor for those next in line.
+    /// Do not wait at all, neither for the holder of a lock nor for other waiting processes.
     pub no_wait: bool,
     /// The signals that end the wait; none if `None`.
     pub signals: Option<&'a mut StopSignals>,

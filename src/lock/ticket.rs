@@ -1,16 +1,16 @@
-//! The right to measure on a host where locks do nothing: numbered tickets, of which the last one counts.
+//! The right to measure on a host where locks do not work: numbered tickets, of which the last one counts.
 //!
 //! ```text
 //! <lock directory>/<host>.tickets/
-//!   7/ticket          who took it
-//!   7/worker          the variable in its worker's environment, by which the worker is found if its owner dies
-//!   7/over            it was given back
-//!   waiting.<owner>   somebody waits
+//!   7/ticket          the Identity of its owner
+//!   7/worker          a variable in its worker's environment, by which the worker is found if its owner dies
+//!   7/over            exists if it was returned
+//!   waiting.<owner>   the Identity of a waiting process
 //! ```
 //!
-//! A ticket is made whole under a hidden name and renamed to its number, which fails if somebody has that number. So
-//! only one of those who saw ticket 7 end gets ticket 8. Whoever was suspended in between looks again at the end: if
-//! there is a later ticket, its own came too late.
+//! A ticket is created completely under a hidden name and renamed to its number, which fails if the number is taken. So
+//! only one of the processes that saw ticket 7 end gets ticket 8. A process may be suspended in between, so it checks
+//! again at the end: if there is a later ticket, its own came too late.
 #![expect(clippy::disallowed_methods, reason = "tickets are files")]
 
 use std::fs::{self, File, OpenOptions, Permissions};
@@ -29,7 +29,7 @@ use crate::event::Waiting;
 use crate::files::process_word;
 use crate::processes::ProcessTable;
 
-/// The time between two looks at a ticket that somebody has.
+/// The interval at which a ticket of another process is checked.
 const LOOK: Duration = Duration::from_millis(250);
 
 /// The tickets of a host.
@@ -47,7 +47,7 @@ pub(super) struct Ticket {
 }
 
 impl Ticket {
-    /// Shows those who do not see our process, such as another container, that we are alive.
+    /// Starts the heartbeat for observers that do not see this process, for example in another container.
     fn keep_alive(mut self) -> io::Result<Ticket> {
         let file = OpenOptions::new().write(true).open(self.path.join("ticket"))?;
         self.beat = Some(tokio::spawn(async move {
@@ -59,7 +59,7 @@ impl Ticket {
         Ok(self)
     }
 
-    /// Notes that the worker has `variable`, a `NAME=value`, in its environment. While it runs, nobody else measures.
+    /// Notes that the worker has `variable`, a `NAME=value`, in its environment. The ticket is valid while it runs.
     pub(super) fn note_worker(&self, variable: &[u8]) -> io::Result<()> {
         fs::write(self.path.join("worker"), variable)
     }
@@ -70,13 +70,13 @@ impl Drop for Ticket {
         if let Some(beat) = &self.beat {
             beat.abort();
         }
-        // If this fails, it is over when this process has ended.
+        // If this fails, the ticket is over when this process has ended.
         let _ = fs::write(self.path.join("over"), "");
     }
 }
 
 impl Tickets {
-    /// Those of this host in the directory of locks, made for all users if there are none yet.
+    /// The tickets of this host in `lock_dir`. Creates their directory for all users if it is missing.
     pub(super) fn create(lock_dir: &Path) -> io::Result<Tickets> {
         let here = Place::probe();
         let directory = lock_dir.join(format!("{}.tickets", here.host));
@@ -90,12 +90,12 @@ impl Tickets {
         Ok(Tickets { directory, here })
     }
 
-    /// Takes the next ticket for `who`, as soon as the last one is over.
-    pub(super) async fn take(&self, who: &str, patience: &mut Patience<'_>) -> Result<Ticket, LockError> {
+    /// Takes the next ticket for the job called `label`, as soon as the last one is over.
+    pub(super) async fn take(&self, label: &str, patience: &mut Patience<'_>) -> Result<Ticket, LockError> {
         let wrong = |source| LockError::File { path: self.directory.clone(), source };
-        let us = Identity { job: who.to_owned(), ..Identity::of_us("") };
+        let us = Identity { job: label.to_owned(), ..Identity::of_current_process("") };
         if self.is_ours(&us) && self.is_awaited(&us) {
-            // Whoever waits looks in the meantime.
+            // Waiting processes check in this time, so that processes alternate.
             unless_stopped(patience.signals.as_deref_mut(), tokio::time::sleep(2 * LOOK)).await?;
         }
         let mut place = None;
@@ -109,13 +109,13 @@ impl Tickets {
                 Err(holder) => holder,
             };
             let waiting = Waiting { what: "this host".to_owned(), holder: holder.map(|it| describe(&it)) };
-            wait.tell_or_give_up(waiting)?;
-            place.get_or_insert_with(|| InLine::join(&self.directory, &us));
+            wait.notify_or_fail(waiting)?;
+            place.get_or_insert_with(|| WaitingFile::join(&self.directory, &us));
             unless_stopped(wait.signals(), tokio::time::sleep(LOOK)).await?;
         }
     }
 
-    /// The next ticket, or who has the last one.
+    /// The next ticket, or the owner of the last one.
     fn try_take(&self, us: &Identity) -> io::Result<Result<Ticket, Option<Identity>>> {
         let last = self.last()?;
         if let Some(holder) = last.and_then(|last| self.holder(last)) {
@@ -127,13 +127,13 @@ impl Tickets {
         for older in
             self.numbers()?.into_iter().filter(|other| *other < number || !is_last && *other == number)
         {
-            // Those of other users stay, and do not count.
+            // Tickets of other users stay, and do not count.
             let _ = fs::remove_dir_all(self.path(older));
         }
         Ok(if is_last { Ok(ticket) } else { Err(None) })
     }
 
-    /// Makes the ticket `number`; `None` if somebody else has made it.
+    /// Creates the ticket `number`; `None` if another process has created it.
     fn make(&self, number: u64, us: &Identity) -> io::Result<Option<Ticket>> {
         static HIDDEN: AtomicU32 = AtomicU32::new(0);
         let hidden = HIDDEN.fetch_add(1, Ordering::Relaxed);
@@ -152,8 +152,8 @@ impl Tickets {
         }
     }
 
-    /// Who has the ticket `number`, unless it is over: it was given back, or its owner and its worker are gone.
-    fn holder(&self, number: u64) -> Option<Holding> {
+    /// The owner of the ticket `number`; `None` if it is over: it was returned, or its owner and its worker have ended.
+    fn holder(&self, number: u64) -> Option<CurrentHolder> {
         let path = self.path(number);
         if path.join("over").exists() {
             return None;
@@ -161,7 +161,7 @@ impl Tickets {
         let file = File::open(path.join("ticket")).ok()?;
         let identity = Identity::load(&file);
         let may_live = identity.as_ref().is_some_and(|it| it.may_live(&self.here, silence_of(&file)));
-        (may_live || is_worker_running(&path)).then_some(Holding { identity })
+        (may_live || is_worker_running(&path)).then_some(CurrentHolder { identity })
     }
 
     fn is_ours(&self, us: &Identity) -> bool {
@@ -170,7 +170,7 @@ impl Tickets {
         file.and_then(|file| Identity::load(&file)).is_some_and(|last| last.pid == us.pid)
     }
 
-    /// Whether somebody else waits.
+    /// Whether another process waits.
     fn is_awaited(&self, us: &Identity) -> bool {
         let entries = fs::read_dir(&self.directory).into_iter().flatten().flatten();
         let mut waiting =
@@ -199,9 +199,9 @@ impl Tickets {
     }
 }
 
-/// Somebody has the last ticket.
-struct Holding {
-    /// Who; `None` if the ticket does not tell.
+/// The owner of the last ticket.
+struct CurrentHolder {
+    /// `None` if the ticket cannot be read.
     identity: Option<Identity>,
 }
 
@@ -209,35 +209,35 @@ fn describe(holder: &Identity) -> String {
     format!("orchestrate (pid {}), which runs {}", holder.pid, holder.job)
 }
 
-/// Whether the worker that the ticket at `path` names is running, as far as this user can see.
+/// Whether the worker of the ticket at `path` is running, as far as this user can see.
 fn is_worker_running(path: &Path) -> bool {
     let Ok(variable) = fs::read(path.join("worker")) else { return false };
     let table = ProcessTable::of_system();
     table.pids().into_iter().any(|pid| table.was_started_with(pid, &variable))
 }
 
-/// How long ago `file` was written. Tickets are those of one host, so its own clock tells.
+/// How long ago `file` was written, by the clock of this host, which all its tickets share.
 fn silence_of(file: &File) -> Duration {
     let touched = file.metadata().and_then(|data| data.modified());
     touched.map_or(Duration::MAX, |touched| SystemTime::now().duration_since(touched).unwrap_or_default())
 }
 
-/// How the names of those who wait begin.
+/// The prefix of the files of waiting processes.
 const WAITING: &str = "waiting.";
 
-/// A place among those who wait, until it is dropped.
-struct InLine(PathBuf);
+/// The file that announces a waiting process, until it is dropped.
+struct WaitingFile(PathBuf);
 
-impl InLine {
-    fn join(directory: &Path, us: &Identity) -> InLine {
+impl WaitingFile {
+    fn join(directory: &Path, us: &Identity) -> WaitingFile {
         let path = directory.join(format!("{WAITING}{}", process_word(us.pid)));
-        // It only asks others to be fair.
+        // It only asks others to be fair, so errors are ignored.
         let _ = File::create(&path).and_then(|file| us.save(&file));
-        InLine(path)
+        WaitingFile(path)
     }
 }
 
-impl Drop for InLine {
+impl Drop for WaitingFile {
     fn drop(&mut self) {
         let _ = fs::remove_file(&self.0);
     }
@@ -250,7 +250,7 @@ mod tests {
     use super::*;
 
     fn us() -> Identity {
-        Identity::of_us("")
+        Identity::of_current_process("")
     }
 
     #[test]
@@ -267,12 +267,12 @@ mod tests {
     }
 
     #[test]
-    fn whoever_died_has_no_ticket_any_more_unless_its_worker_runs() {
+    fn the_ticket_of_a_dead_owner_is_valid_while_its_worker_runs() {
         let directory = tempfile::tempdir().unwrap();
         let tickets = Tickets::create(directory.path()).unwrap();
         let dead = Identity { pid: u32::MAX, ..us() };
         let left = tickets.make(1, &dead).unwrap().unwrap();
-        // Any process has something in its environment; this one has what the test gave it.
+        // The process is found by the variable in its environment.
         let mut worker = std::process::Command::new("sleep");
         let mut worker = worker.arg("60").env_clear().env("OUT", directory.path()).spawn().unwrap();
         let variable = [b"OUT=", directory.path().as_os_str().as_encoded_bytes()].concat();
@@ -293,16 +293,16 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let tickets = Tickets::create(directory.path()).unwrap();
         drop(tickets.make(7, &us()).unwrap());
-        assert!(tickets.make(7, &us()).unwrap().is_none(), "somebody has this number");
+        assert!(tickets.make(7, &us()).unwrap().is_none(), "the number is taken");
         let later = tickets.make(9, &us()).unwrap().unwrap();
-        // Whoever saw 7 end, and was suspended until 8 had come and gone.
+        // A process that saw 7 end, and was suspended until 8 had been taken and removed.
         let late = tickets.make(8, &us()).unwrap().unwrap();
         assert_eq!(tickets.last().unwrap(), Some(9));
         drop((later, late));
     }
 
     #[test]
-    fn of_many_who_take_at_once_one_gets_it() {
+    fn one_of_many_simultaneous_takers_gets_the_ticket() {
         let directory = tempfile::tempdir().unwrap();
         let tickets = Tickets::create(directory.path()).unwrap();
         let together = Barrier::new(8);

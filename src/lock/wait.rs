@@ -1,7 +1,7 @@
 //! Waiting for locks: each wait has its own thread, and unused turns are ignored.
 //!
 //! The holder of a lock's turn takes the lock as soon as it is free, unless that process is suspended. So a lock that
-//! was free at [`UNUSED_LOOKS`] consecutive looks, while somebody else had its turn, is taken without the turn.
+//! was free at [`UNUSED_LOOKS`] consecutive checks, while another process had its turn, is taken without the turn.
 
 use std::fs::{File, TryLockError};
 use std::io;
@@ -12,17 +12,17 @@ use std::time::Duration;
 
 use tokio::sync::oneshot;
 
-use super::file::{For, OpenError, is_same_file, open_lock, open_or_make_lock};
+use super::file::{Access, OpenError, is_same_file, open_lock, open_or_make_lock};
 use super::holder::{Holder, with_keepers};
 use super::patience::{LockError, Patience};
 use crate::event::{Event, Waiting};
 use crate::stop::{Stop, StopSignals};
 
-/// The interval between two looks at a lock whose turn somebody else has.
+/// The interval at which a lock is checked whose turn another process has.
 pub(super) const LOOK: Duration = Duration::from_secs(1);
 
-/// After this many consecutive looks at a free lock, the holder of its turn is assumed to be suspended. Looks are
-/// counted, not timed, because a process that is itself suspended does not look.
+/// After this many consecutive checks that find a lock free, the holder of its turn is assumed to be suspended. Checks
+/// are counted, not timed, because a suspended process does not check.
 const UNUSED_LOOKS: u32 = 10;
 
 /// Whether a lock is exclusive or shared.
@@ -40,7 +40,7 @@ impl Mode {
         }
     }
 
-    /// Blocks until the lock is ours.
+    /// Blocks until the lock is taken.
     fn lock(self, file: &File) -> io::Result<()> {
         loop {
             let locked = match self {
@@ -64,7 +64,7 @@ pub(super) struct Target<'a> {
     /// The mode to take it in.
     pub(super) mode: Mode,
     /// Describes the holder, from the open file.
-    pub(super) tell: &'a dyn Fn(&File) -> Waiting,
+    pub(super) describe: &'a dyn Fn(&File) -> Waiting,
 }
 
 impl Target<'_> {
@@ -81,13 +81,13 @@ pub(super) struct InTurn<'a> {
     pub(super) turn: &'a Path,
     /// The mode to take the lock in.
     pub(super) mode: Mode,
-    /// The mode of looks, which succeed exactly if nobody is in the way. It is `Shared` if all holders are exclusive,
-    /// so looks do not disturb each other.
+    /// The mode of checks, which succeed exactly if the lock can be taken. It is `Shared` if all holders are exclusive,
+    /// so that checks do not disturb each other.
     pub(super) probe: Mode,
     /// What the lock is for, as a phrase: `this host`.
     pub(super) what: &'a str,
-    /// Who takes it, for those who wait behind.
-    pub(super) who: &'a str,
+    /// The label of the job that takes it, shown to processes that wait behind.
+    pub(super) label: &'a str,
 }
 
 impl InTurn<'_> {
@@ -95,7 +95,7 @@ impl InTurn<'_> {
         Waiting { what: self.what.to_owned(), holder: holder.map(Holder::describe) }
     }
 
-    /// Whether nobody holds the lock itself.
+    /// Whether the lock itself is free.
     fn is_free(&self) -> bool {
         match open_lock(self.lock) {
             Ok(file) => self.probe.try_lock(&file).is_ok(),
@@ -104,7 +104,7 @@ impl InTurn<'_> {
         }
     }
 
-    /// Whom one without the turn waits for: the holder of the lock, or else of its turn.
+    /// What a process without the turn waits for: the holder of the lock, or else the holder of its turn.
     fn waiting_for_turn(&self) -> Waiting {
         if self.is_free() {
             return self.waiting_for_next();
@@ -120,52 +120,52 @@ impl InTurn<'_> {
         let waiting = Waiting { what: format!("the turn on {}", self.what), holder: None };
         let Ok(turn) = open_lock(self.turn) else { return waiting };
         match Holder::of(&turn).filter(Holder::is_at_work) {
-            Some(holder) => Waiting { holder: Some(holder.describe_next()), ..waiting },
+            Some(holder) => Waiting { holder: Some(holder.describe_turn_holder()), ..waiting },
             None => with_keepers(waiting, &turn),
         }
     }
 }
 
-/// The threads of this `orchestrate` that wait for turns. After a turn was passed over, a thread still waits for it.
-/// There is at most one per turn, because one per job could be many.
+/// The threads of this `orchestrate` that wait for turns. After a turn was ignored, a thread still waits for it. There
+/// is at most one per turn, because one per job could be many.
 #[derive(Clone, Debug)]
 pub(super) struct Line {
     look: Duration,
-    is_stood_in: Arc<AtomicBool>,
+    has_waiting_thread: Arc<AtomicBool>,
 }
 
 impl Line {
-    /// An empty queue, whose waits look at the lock every `look`.
+    /// An empty line, whose waits check the lock every `look`.
     pub(super) fn new(look: Duration) -> Line {
-        Line { look, is_stood_in: Arc::default() }
+        Line { look, has_waiting_thread: Arc::default() }
     }
 
-    /// Whether one of our threads waits in it.
+    /// Whether a thread of this process waits in it.
     #[cfg(test)]
-    pub(super) fn is_stood_in(&self) -> bool {
-        self.is_stood_in.load(Ordering::SeqCst)
+    pub(super) fn has_waiting_thread(&self) -> bool {
+        self.has_waiting_thread.load(Ordering::SeqCst)
     }
 
     /// Starts a thread that waits for the `turn`, unless one is left from an earlier wait.
     fn join(&self, turn: File) -> Place {
-        if self.is_stood_in.swap(true, Ordering::SeqCst) {
+        if self.has_waiting_thread.swap(true, Ordering::SeqCst) {
             return Place::Beside(turn);
         }
-        let left = Arc::clone(&self.is_stood_in);
+        let left = Arc::clone(&self.has_waiting_thread);
         Place::In(wait(turn, Mode::Exclusive, move || left.store(false, Ordering::SeqCst)))
     }
 }
 
-/// How a wait gets its turn.
+/// The way in which a wait gets its turn.
 enum Place {
     /// From a thread, as soon as the turn is free.
     In(Locked),
-    /// By a look, if the turn is free then.
+    /// By a check, if the turn is free then.
     Beside(File),
 }
 
 impl Place {
-    /// Waits until the turn is ours, or for `look`. In the latter case, returns what continues the wait.
+    /// Waits until the turn is taken, or for `look`. In the latter case, returns the place to continue the wait.
     async fn wait(self, look: Duration) -> Result<io::Result<File>, Place> {
         match self {
             Place::In(mut locked) => match tokio::time::timeout(look, &mut locked).await {
@@ -184,12 +184,12 @@ impl Place {
     }
 }
 
-/// The number of consecutive looks that found a lock free while somebody else had its turn.
+/// The number of consecutive checks that found a lock free while another process had its turn.
 #[derive(Debug, Default)]
 struct Unused(u32);
 
 impl Unused {
-    /// Counts a look. Returns whether to stop waiting for the turn.
+    /// Counts a check. Returns whether to stop waiting for the turn.
     fn look(&mut self, is_free: bool) -> bool {
         self.0 = if is_free { self.0 + 1 } else { 0 };
         self.0 >= UNUSED_LOOKS
@@ -205,12 +205,12 @@ enum Asked {
 /// A wait for one or more locks. The observer is notified at its start and when the holder changes.
 pub(super) struct Wait<'w, 'p> {
     patience: &'w mut Patience<'p>,
-    told: Option<Waiting>,
+    reported: Option<Waiting>,
 }
 
 impl<'w, 'p> Wait<'w, 'p> {
     pub(super) fn new(patience: &'w mut Patience<'p>) -> Self {
-        Wait { patience, told: None }
+        Wait { patience, reported: None }
     }
 
     /// Opens and locks `target`.
@@ -219,13 +219,13 @@ impl<'w, 'p> Wait<'w, 'p> {
             let file = match self.ask(target)? {
                 Asked::Ours(file) => file,
                 Asked::Others(file) => {
-                    self.tell((target.tell)(&file));
+                    self.notify((target.describe)(&file));
                     let locked = wait(file, target.mode, || ());
                     let locked = unless_stopped(self.patience.signals.as_deref_mut(), locked).await?;
                     received(locked).map_err(|source| target.wrong(source))?
                 }
             };
-            // A clean-up of /tmp could have deleted the file in the meantime. Then this lock keeps nobody out.
+            // A clean-up of /tmp could have deleted the file meanwhile. Then this lock does not exclude others.
             if is_same_file(&file, target.path) {
                 return Ok(file);
             }
@@ -236,32 +236,32 @@ impl<'w, 'p> Wait<'w, 'p> {
     pub(super) async fn lock_in_turn(&mut self, place: &InTurn<'_>, line: &Line) -> Result<File, LockError> {
         let turn = self.take_turn(place, line).await?;
         if let Some(turn) = &turn {
-            // It only informs those who wait behind us, so errors are ignored.
-            let _ = Holder::new(place.who, Path::new("-")).save(turn);
+            // It only informs processes that wait behind this one, so errors are ignored.
+            let _ = Holder::new(place.label, Path::new("-")).save(turn);
         }
         let target = Target {
             path: place.lock,
-            open: &|| open_or_make_lock(place.lock, For::Everybody),
+            open: &|| open_or_make_lock(place.lock, Access::AllUsers),
             mode: place.mode,
-            tell: &|file| waiting_for(file, &|holder| place.held_by(holder)),
+            describe: &|file| waiting_for(file, &|holder| place.held_by(holder)),
         };
         let locked = self.lock(&target).await;
         drop(turn);
         locked
     }
 
-    /// Takes the turn of `place`; `None` if somebody else has it but does not use it.
+    /// Takes the turn of `place`; `None` if another process has it but does not use it.
     async fn take_turn(&mut self, place: &InTurn<'_>, line: &Line) -> Result<Option<File>, LockError> {
         let target = Target {
             path: place.turn,
-            open: &|| open_or_make_lock(place.turn, For::Everybody),
+            open: &|| open_or_make_lock(place.turn, Access::AllUsers),
             mode: Mode::Exclusive,
-            tell: &|_| place.waiting_for_turn(),
+            describe: &|_| place.waiting_for_turn(),
         };
         loop {
             let file = match self.ask(&target)? {
                 Asked::Ours(file) => file,
-                Asked::Others(file) => match self.stand(place, line, file).await? {
+                Asked::Others(file) => match self.wait_in_line(place, line, file).await? {
                     Some(locked) => locked.map_err(|source| target.wrong(source))?,
                     None => return Ok(None),
                 },
@@ -272,25 +272,25 @@ impl<'w, 'p> Wait<'w, 'p> {
         }
     }
 
-    /// Waits for the `turn` of `place` until it is ours; `None` if it turns out to be unused.
-    async fn stand(
+    /// Waits for the `turn` of `place` until it is taken; `None` if it turns out to be unused.
+    async fn wait_in_line(
         &mut self,
         place: &InTurn<'_>,
         line: &Line,
         turn: File,
     ) -> Result<Option<io::Result<File>>, LockError> {
-        self.tell(place.waiting_for_turn());
-        let mut standing = line.join(turn);
+        self.notify(place.waiting_for_turn());
+        let mut position = line.join(turn);
         let mut unused = Unused::default();
         loop {
             let signals = self.patience.signals.as_deref_mut();
-            standing = match unless_stopped(signals, standing.wait(line.look)).await? {
+            position = match unless_stopped(signals, position.wait(line.look)).await? {
                 Ok(locked) => return Ok(Some(locked)),
-                Err(standing) => standing,
+                Err(position) => position,
             };
             let is_free = place.is_free();
             if is_free {
-                self.tell(place.waiting_for_next());
+                self.notify(place.waiting_for_next());
             }
             if unused.look(is_free) {
                 return Ok(None);
@@ -298,25 +298,25 @@ impl<'w, 'p> Wait<'w, 'p> {
         }
     }
 
-    /// Opens `target` and locks it if it is free. If it is not and we must not wait, that is an error.
+    /// Opens `target` and locks it if it is free. If it is held and waiting is not allowed, that is an error.
     fn ask(&self, target: &Target<'_>) -> Result<Asked, LockError> {
         let file = (target.open)().map_err(|error| LockError::opening(target.path, error))?;
         match target.mode.try_lock(&file) {
             Ok(()) => Ok(Asked::Ours(file)),
             Err(TryLockError::Error(source)) => Err(target.wrong(source)),
             Err(TryLockError::WouldBlock) if self.patience.no_wait => {
-                Err(LockError::Busy((target.tell)(&file)))
+                Err(LockError::Busy((target.describe)(&file)))
             }
             Err(TryLockError::WouldBlock) => Ok(Asked::Others(file)),
         }
     }
 
-    /// Notifies the observer of a wait. If we must not wait, that is an error.
-    pub(super) fn tell_or_give_up(&mut self, waiting: Waiting) -> Result<(), LockError> {
+    /// Notifies the observer of a wait. If waiting is not allowed, that is an error.
+    pub(super) fn notify_or_fail(&mut self, waiting: Waiting) -> Result<(), LockError> {
         if self.patience.no_wait {
             return Err(LockError::Busy(waiting));
         }
-        self.tell(waiting);
+        self.notify(waiting);
         Ok(())
     }
 
@@ -325,22 +325,22 @@ impl<'w, 'p> Wait<'w, 'p> {
         self.patience.signals.as_deref_mut()
     }
 
-    fn tell(&mut self, waiting: Waiting) {
-        if self.told.as_ref() != Some(&waiting) {
+    fn notify(&mut self, waiting: Waiting) {
+        if self.reported.as_ref() != Some(&waiting) {
             self.patience.observer.event(&Event::Waiting(&waiting));
-            self.told = Some(waiting);
+            self.reported = Some(waiting);
         }
     }
 
-    /// Notifies the observer of the wait.
+    /// Notifies the observer that the wait is over.
     pub(super) fn over(self) {
-        if self.told.is_some() {
+        if self.reported.is_some() {
             self.patience.observer.event(&Event::Resumed);
         }
     }
 }
 
-/// Who holds the lock of `file`, in the words of `describe`, with the processes that keep it if its holder ended.
+/// The holder of the lock of `file`, according to `describe`, with the processes that keep it if its holder has ended.
 pub(super) fn waiting_for(file: &File, describe: &dyn Fn(Option<&Holder>) -> Waiting) -> Waiting {
     let holder = Holder::of(file);
     let waiting = describe(holder.as_ref());
@@ -350,14 +350,14 @@ pub(super) fn waiting_for(file: &File, describe: &dyn Fn(Option<&Holder>) -> Wai
 /// A lock that a thread waits for.
 type Locked = oneshot::Receiver<io::Result<File>>;
 
-/// Waits for a lock in its own thread, because the wait cannot be interrupted. If nobody listens any more, the thread
+/// Waits for a lock in its own thread, because the wait cannot be interrupted. If the receiver is dropped, the thread
 /// remains until it gets the lock or the process ends. It calls `then` after the wait.
 fn wait(file: File, mode: Mode, then: impl FnOnce() + Send + 'static) -> Locked {
     let (sender, receiver) = oneshot::channel();
     std::thread::spawn(move || {
         let locked = mode.lock(&file);
         then();
-        // If nobody listens, the file is closed, and with it the lock.
+        // If the receiver was dropped, the file is closed, which releases the lock.
         let _ = sender.send(locked.map(|()| file));
     });
     receiver

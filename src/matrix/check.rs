@@ -1,8 +1,8 @@
-//! Checks the text of a matrix file: the result is a [`Matrix`] that cannot be wrong, or all mistakes at once.
+//! Checks the text of a matrix file: [`check`] returns a valid [`Matrix`], or all mistakes of the file.
 //!
 //! Checking has layers: syntax, keys and types ([`super::file`]), each env ([`super::env`]), then `exclude`, `include`
-//! and the whole matrix. A layer continues even if the previous one found mistakes, but never judges what they could
-//! affect. For example, a misspelt model must not also be reported as an `exclude` that excludes nothing.
+//! and the whole matrix. A layer continues even if the previous one found mistakes, but skips checks that these could
+//! affect. For example, a misspelt model must not also be reported as an `exclude` without effect.
 
 use std::collections::{BTreeSet, HashSet};
 
@@ -36,7 +36,7 @@ pub fn check(source: &str) -> Result<Matrix, Vec<Note>> {
         file.include.iter().filter_map(|entry| known.include(entry, &mut notes)).collect();
     check_whole(&known, &exclude, &include, &mut notes);
     let envs = known.built.into_iter().flatten().collect();
-    // If the name is missing, there is a note.
+    // If the name is missing, there is a note already.
     let Some(name) = file.name.filter(|_| notes.count() == 0) else {
         return Err(notes.into_sorted());
     };
@@ -69,7 +69,7 @@ impl<'a> Known<'a> {
         self.file.envs.iter().map(|env| env.name.value.as_str())
     }
 
-    /// Whether every env could be built. Only then is a name that no env has certainly wrong.
+    /// Whether every env could be built. Only then is an unknown name certainly a mistake.
     fn is_complete(&self) -> bool {
         self.built.iter().all(Option::is_some)
     }
@@ -146,7 +146,7 @@ impl<'a> Known<'a> {
             _ => (Operator::Equal, self.values(field, name, std::slice::from_ref(node), notes)?),
         };
         if matches!(operator, Operator::Compare(_)) && !is_number(field) {
-            notes.add(node.span, &node.value.word(), format!("compares numbers, but `{name}` is no number"));
+            notes.add(node.span, &node.value.word(), format!("compares numbers; `{name}` is not one"));
             return None;
         }
         let before = notes.count();
@@ -279,7 +279,7 @@ impl<'a> Known<'a> {
         index
     }
 
-    /// The precision of an entry of `include`: its own, or else the only one of its env.
+    /// The precision of an entry of `include`: the declared one, otherwise the only one of its env.
     fn include_precision(
         &self,
         entry: &Spanned<Vec<Entry>>,
@@ -330,8 +330,8 @@ fn include_params(map: &[Entry], worker: &WorkerFile, notes: &mut Notes) -> Para
     params
 }
 
-/// Whether `value` makes sense after `operator`. A bound may lie outside the parameter's range, and a word can mean a
-/// source of images.
+/// Whether `value` is valid after `operator`. A bound may be outside the parameter's range, and a word can be the name
+/// of a source of images.
 fn may_follow(operator: Operator, parameter: Parameter, value: &ParamValue) -> bool {
     match operator {
         Operator::Equal | Operator::NotEqual => {
@@ -364,8 +364,8 @@ fn no_network(key: &Key) -> Option<String> {
     }
 }
 
-/// Mistakes that only the whole matrix shows: too many jobs, excludes that exclude nothing, duplicate configs, envs
-/// without configs.
+/// Mistakes that only the whole matrix shows: too many jobs, excludes without effect, duplicate configs, envs without
+/// configs.
 fn check_whole(
     known: &Known<'_>,
     exclude: &[Spanned<Selector>],

@@ -14,7 +14,7 @@ pub enum Operator {
     Compare(Comparison),
 }
 
-/// The spellings of the operators. Longer ones come before those that they begin with.
+/// The spellings of the operators. Longer ones precede their prefixes.
 const OPERATORS: [(&str, Operator); 7] = [
     ("==", Operator::Equal),
     ("!=", Operator::NotEqual),
@@ -26,7 +26,7 @@ const OPERATORS: [(&str, Operator); 7] = [
 ];
 
 impl Operator {
-    /// The operator that `text` begins with, and what follows it.
+    /// The operator at the beginning of `text`, and the rest.
     pub fn strip(text: &str) -> Option<(Operator, &str)> {
         let text = text.trim_start();
         OPERATORS.iter().find_map(|(sign, operator)| Some((*operator, text.strip_prefix(sign)?.trim())))

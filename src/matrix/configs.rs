@@ -122,8 +122,8 @@ impl Env {
     }
 }
 
-/// The shipped worker is told its defaults anyway. For another worker only declared values are known. So a declared
-/// value is kept even if it is the shipped worker's default.
+/// The shipped worker always gets its defaults. For another worker only declared values are known. So a declared value
+/// is kept even if it is the shipped worker's default.
 fn finished(key: Key) -> Key {
     match key.worker {
         WorkerTemplate::Shipped => Key { params: Key::without_defaults(key.params), ..key },

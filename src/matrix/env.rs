@@ -148,7 +148,7 @@ pub(super) fn check_param_name(name: &Spanned<String>, worker: &WorkerFile, note
     }
 }
 
-/// Notes that a parameter has the name of a placeholder that stands for something else: its value would reach nobody.
+/// Notes a parameter with the name of a reserved placeholder: its value would never be used.
 fn taken_name(name: &Spanned<String>, notes: &mut Notes) {
     let own = match name.value.as_str() {
         "model" => "one of `models`",
@@ -156,7 +156,7 @@ fn taken_name(name: &Spanned<String>, notes: &mut Notes) {
         "precision" => "one of `precisions`",
         "repeat" => "the number of the repeat",
         "device" => "the `device` of the env",
-        _ => "what orchestrate gives each job",
+        _ => "set by orchestrate for each job",
     };
     let message = format!("cannot be a parameter: `{{{}}}` is {own}", name.value);
     let hint = format!("a parameter of your worker needs another name, such as `own_{}`", name.value);
@@ -307,7 +307,7 @@ fn check_zip(
     groups
 }
 
-/// One axis from dimensions that move together, which must have the same length. Its points must differ.
+/// One axis from dimensions that vary together, which must have the same length. Its points must differ.
 fn zipped(joined: Vec<Dimension>, zip: &[SpannedList<String>], notes: &mut Notes) -> Option<Axis> {
     let first = joined.first()?;
     for other in &joined[1..] {
@@ -335,7 +335,7 @@ fn zipped(joined: Vec<Dimension>, zip: &[SpannedList<String>], notes: &mut Notes
             notes.add(value.span, &shown(&value.value), format!("is in `{}` twice: keep one", first.word));
         } else if !same_call.is_empty() && !is_alone {
             let message =
-                format!("leads to the same worker command as another value of `{}`: keep one", first.word);
+                format!("results in the same worker command as another value of `{}`: keep one", first.word);
             notes.add(value.span, &shown(&value.value), message);
         }
         same_call.push(points.len());
@@ -345,7 +345,7 @@ fn zipped(joined: Vec<Dimension>, zip: &[SpannedList<String>], notes: &mut Notes
     (!points.is_empty()).then_some(Axis { names, points })
 }
 
-/// What a value becomes in a worker's command: `1`, `1.0` and `"1"` are the same word of it.
+/// A value as a word of a worker's command: `1`, `1.0` and `"1"` are the same word.
 #[derive(PartialEq, Eq, Hash)]
 enum CallWord {
     Word(String),

@@ -1,4 +1,4 @@
-//! How mistakes in a matrix file are shown: with the lines in which they are.
+//! Renders mistakes in a matrix file with excerpts of the lines: [`render_notes`].
 
 use std::fmt::Write as _;
 
@@ -6,10 +6,10 @@ use super::mask::HIDDEN;
 use super::note::{Note, Span};
 use super::veil::Veil;
 
-/// The most mistakes shown at once. A file with more is probably not a matrix.
+/// The maximum number of mistakes shown. A file with more is probably not a matrix.
 const SHOWN: usize = 50;
 
-/// The most characters of a source line shown around a mistake.
+/// The maximum number of characters of a source line shown around a mistake.
 const LINE_WIDTH: usize = 110;
 
 /// Renders `notes` about the file `path` with the text `source`: one paragraph per mistake, with the source line and a
@@ -47,7 +47,7 @@ fn excerpt(line: &str, span: Span, visible: Option<usize>) -> String {
     if span.column <= visible {
         return pointed(&line, Span { length: span.length.min(visible + 1 - span.column), ..span });
     }
-    // The caret stands under what is hidden.
+    // The caret is under the hidden part.
     pointed(&line, Span { column: visible + 1, length: 1, ..span })
 }
 
@@ -83,7 +83,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_caret_stands_under_its_word() {
+    fn a_caret_is_under_its_word() {
         let span = Span { line: 12, column: 4, length: 3 };
         assert_eq!(excerpt("ab\tcde", span, None), "   |\n12 | ab cde\n   |    ^^^\n");
     }
@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn a_hidden_value_is_not_shown_and_the_caret_does_not_tell_its_length() {
+    fn the_caret_does_not_reveal_the_length_of_a_hidden_value() {
         let span = |column| Span { line: 1, column, length: 9 };
         assert_eq!(
             excerpt("a: HF_TOKEN: hush", span(14), Some(13)),

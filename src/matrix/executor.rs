@@ -1,4 +1,4 @@
-//! `where` of an env: what starts its jobs.
+//! `where` of an env: the executor that starts its jobs.
 //!
 //! An [`Executor`] is part of no job's key, so changing it repeats no job.
 
@@ -15,9 +15,9 @@ use super::shell::{shell_line, texts};
 use super::ssh::{SshRequest, read_ssh};
 use super::tree::{Entry, Node, Value};
 use crate::job::Device;
-use crate::record::holds_password;
+use crate::record::contains_password;
 
-/// What starts the jobs of an env.
+/// The system that starts the jobs of an env.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Executor {
@@ -36,7 +36,7 @@ impl Executor {
         matches!(self, Executor::Local)
     }
 
-    /// What people call it: `Slurm`, or the host.
+    /// Its name in messages: `Slurm`, or the host.
     pub fn name(&self) -> &str {
         match self {
             Executor::Local => "this host",
@@ -45,7 +45,7 @@ impl Executor {
         }
     }
 
-    /// How often it is handed jobs again that it lost.
+    /// How often jobs that it lost are handed over again.
     pub fn retries(&self) -> u32 {
         match self {
             Executor::Local => 0,
@@ -54,7 +54,7 @@ impl Executor {
         }
     }
 
-    /// How many jobs a task has, at least 1. A host of its own gets all jobs of its env as one.
+    /// The number of jobs per task, at least 1. A host reached by `ssh` gets all jobs of its env as one task.
     pub fn pack(&self) -> usize {
         match self {
             Executor::Slurm(request) => usize::try_from(request.pack).unwrap_or(usize::MAX).max(1),
@@ -63,7 +63,7 @@ impl Executor {
     }
 }
 
-/// What is asked of Slurm for the jobs of an env. A task runs one or more jobs, one after another.
+/// The request to Slurm for the jobs of an env. A task runs one or more jobs, one after another.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct SlurmRequest {
@@ -81,7 +81,7 @@ pub struct SlurmRequest {
     pub exclusive: bool,
     /// Slurm's time limit of a task, in whole seconds, and no shorter than the time limit of a job.
     pub time: Option<Duration>,
-    /// How many jobs a task runs, at least 1.
+    /// The number of jobs per task, at least 1.
     pub pack: u32,
     /// The most tasks that run at a time, at least 1.
     pub throttle: Option<u32>,
@@ -126,7 +126,7 @@ pub(super) struct ExecutorFile {
 }
 
 impl ExecutorFile {
-    /// Notes what else of an env contradicts its `where`: its device or its operating system.
+    /// Notes a device or an operating system of the env that contradicts its `where`.
     pub(super) fn check_system(&self, device: Option<Device>, os: Option<&str>, notes: &mut Notes) {
         if !matches!(self.declared, Executor::Slurm(_)) {
             return;
@@ -273,11 +273,11 @@ fn time(node: &Node, notes: &mut Notes) -> Option<Duration> {
 
 fn option(node: &Node, notes: &mut Notes) -> Option<String> {
     let option = text(node, "an option of `sbatch` with its value, such as `--mem=0`", notes)?;
-    if holds_password("", &option.value) {
+    if contains_password("", &option.value) {
         notes.add(
             option.span,
             &option.value,
-            "holds a secret, but options of `sbatch` are saved as clear text",
+            "contains a secret, but options of `sbatch` are saved as clear text",
         );
         return None;
     }
@@ -303,7 +303,7 @@ mod tests {
     fn request(slurm: &str) -> SlurmRequest {
         match executor(&format!(", where: {{ slurm: {slurm} }}")) {
             Executor::Slurm(request) => request,
-            other => panic!("{slurm} is Slurm's, and not {other:?}"),
+            other => panic!("expected a request to Slurm for {slurm}, not {other:?}"),
         }
     }
 
@@ -315,13 +315,13 @@ mod tests {
     }
 
     #[test]
-    fn an_env_that_says_nothing_is_local() {
+    fn an_env_without_where_is_local() {
         assert!(executor("").is_local());
         assert!(executor(", where: local").is_local());
     }
 
     #[test]
-    fn slurm_is_asked_for_nothing_special_in_three_ways() {
+    fn empty_requests_to_slurm_have_three_spellings() {
         let default = Executor::Slurm(SlurmRequest::default());
         for env in [", where: slurm", ", where: { slurm: {} }", ", where: { slurm: null }"] {
             assert_eq!(executor(env), default, "{env}");
@@ -332,7 +332,7 @@ mod tests {
     }
 
     #[test]
-    fn every_wish_arrives() {
+    fn every_key_is_read() {
         let asked = request(
             "{ partition: gpu, account: proj1, qos: high, gres: \"gpu:1\", constraint: \"a100&nvlink\", \
              exclusive: false, time: 1h 30m, pack: 10, throttle: 4, retries: 0, \
@@ -359,8 +359,8 @@ mod tests {
     }
 
     #[test]
-    fn each_mistake_is_told_once() {
-        for (env, told) in [
+    fn each_mistake_is_reported_once() {
+        for (env, message) in [
             ("where: slrum", "did you mean `slurm`?"),
             ("where: ~", "expected `local`, `slurm`, `{ slurm:"),
             ("where: {}", "expected `local`, `slurm`, `{ slurm:"),
@@ -389,7 +389,7 @@ mod tests {
             ("where: { slurm: { setup: [\"#SBATCH --mem=0\"] } }", "write it under `options`"),
             ("where: { slurm: { options: [\"--mem=0\", 0] } }", "expected an option of `sbatch`"),
             ("where: { slurm: { options: [--mem, x] } }", "which begins with `-`"),
-            ("where: { slurm: { options: [-pgpu] } }", "has a key of its own: write `partition:`"),
+            ("where: { slurm: { options: [-pgpu] } }", "has its own key: write `partition:`"),
             ("device: mps, where: slurm", "this env's device is `mps`"),
             ("os: macos, where: slurm", "this env's `os` is `macos`"),
         ] {
@@ -398,21 +398,21 @@ mod tests {
             let notes = check(&text).unwrap_err();
             assert_eq!(notes.len(), 1, "{env}: {notes:?}");
             let sentence = notes[0].sentence();
-            assert!(sentence.contains(told), "{env}: {sentence}");
+            assert!(sentence.contains(message), "{env}: {sentence}");
         }
     }
 
     #[test]
     fn slurm_must_not_end_a_job_before_its_own_limit() {
         assert_eq!(request("{ time: 10m }").time, Some(Duration::from_secs(600)));
-        let told = mistake(", where: { slurm: { time: 599s } }");
-        assert!(told.starts_with("`599s` is less than `timeout` in `limits`, which is 10m: "), "{told}");
-        assert!(told.ends_with("(raise `time` to at least `10m`, or shorten `timeout`)"), "{told}");
+        let message = mistake(", where: { slurm: { time: 599s } }");
+        assert!(message.starts_with("`599s` is less than `timeout` in `limits`, which is 10m"), "{message}");
+        assert!(message.ends_with("(raise `time` to at least `10m`, or shorten `timeout`)"), "{message}");
         assert!(matrix(", where: { slurm: { time: 2m } }, limits: { timeout: 2m }").is_ok());
         assert!(mistake(", where: { slurm: { time: 2m } }, limits: { timeout: 121s }").contains("2m 1s"));
-        // Nobody knows the limit that was meant.
-        let told = mistake(", where: { slurm: { time: 2m } }, limits: { timeout: 1 }");
-        assert!(told.contains("did you mean `1s`?"), "{told}");
+        // The intended limit is unknown.
+        let message = mistake(", where: { slurm: { time: 2m } }, limits: { timeout: 1 }");
+        assert!(message.contains("did you mean `1s`?"), "{message}");
     }
 
     #[test]
@@ -423,8 +423,8 @@ mod tests {
             "setup: [curl https://me:hush@host/x]",
             "options: [\"--wckey=https://me:hush@host\"]",
         ] {
-            let told = mistake(&format!(", where: {{ slurm: {{ {wish} }} }}"));
-            assert!(told.contains("holds a secret") && !told.contains("hush"), "{wish}: {told}");
+            let message = mistake(&format!(", where: {{ slurm: {{ {wish} }} }}"));
+            assert!(message.contains("contains a secret") && !message.contains("hush"), "{wish}: {message}");
         }
         for line in [
             "export HF_TOKEN=$(cat ~/.token)",

@@ -1,4 +1,4 @@
-//! The content of a matrix file: values with their positions. Types are checked, meanings are not yet.
+//! The content of a matrix file: values with their positions. Their types are checked here, their meanings later.
 //!
 //! [`MatrixFile`] mirrors the YAML. Values that an env does not override are absent here; [`super::check`] fills them
 //! in.
@@ -242,7 +242,7 @@ fn read_axes(
             _ => None,
         };
         if let Some(own) = own {
-            notes.add(key.span, &key.value, format!("has a key of its own: write `{own}:` beside `axes`"));
+            notes.add(key.span, &key.value, format!("has its own key: write `{own}:` beside `axes`"));
             continue;
         }
         let values =
@@ -267,7 +267,7 @@ fn read_zip(node: &Node, notes: &mut Notes) -> Vec<SpannedList<String>> {
                 read.push(Spanned { value: names, span: group.span });
             }
             Value::List(_) => {
-                notes.add(group.span, "zip", "a group needs at least two axes that move together");
+                notes.add(group.span, "zip", "a group needs at least two axes that vary together");
             }
             _ => mismatch(group, expected, notes),
         }
@@ -340,7 +340,7 @@ fn read_env(name: &Spanned<String>, node: &Node, notes: &mut Notes) -> EnvFile {
     }
     let own = read_overrides(map, notes);
     let device = get(map, "device").and_then(|node| {
-        // No word is suggested: `gpu` is one letter from `cpu`.
+        // No suggestion: `gpu` differs from `cpu` in one letter.
         parsed(node, &[], "`cpu`, `mps`, `cuda` or `cuda:<index>`", notes)
     });
     let share = get(map, "share").and_then(|node| word(node, keys::SHARES, notes));

@@ -69,7 +69,7 @@ proptest! {
 
     /// `just identity` runs this for a million keys.
     #[test]
-    fn a_matrix_declares_the_key_that_it_says(key in arbitrary::key(), style: u8) {
+    fn a_matrix_reproduces_the_key_it_was_written_from(key in arbitrary::key(), style: u8) {
         let text = yaml(&key, style);
         let matrix = check(&text).map_err(|notes| TestCaseError::fail(format!("{text}\n{notes:#?}")))?;
         let config = matrix.configs().next().expect("a matrix has a config");

@@ -23,7 +23,7 @@ pub(super) const OVERRIDES: &[KeyDoc] = &[
     key("repeats", "How often each config runs: a number, or a rule; 5 if absent."),
     key("params", "Parameters of the worker, the same for all configs."),
     key("axes", "Further axes: parameters of the worker with lists of values."),
-    key("zip", "Groups of axes that move together instead of being multiplied."),
+    key("zip", "Groups of axes that vary together instead of being multiplied."),
     key("limits", "Limits of a job, and the conditions of its start."),
     key("profile", "Profilers that run every config once, in separate jobs."),
     key("worker", "The worker program, if it is not the shipped one."),
@@ -38,7 +38,7 @@ pub(super) const MATRIX: &[KeyDoc] = &[
     key("include", "Configs to add to the product."),
     key("order", "The order of jobs; `interleaved` if absent."),
     key("order_seed", "The seed of the order; 0 if absent."),
-    key("max_jobs", "The most jobs that the matrix can have, before `exclude`; 100000 if absent."),
+    key("max_jobs", "The maximum number of jobs, before `exclude`; 100000 if absent."),
     key(
         "thresholds",
         "Thresholds of marks and findings that differ from the defaults. Changing them repeats no job.",
@@ -59,19 +59,20 @@ pub(super) const ENV: &[KeyDoc] = &[
     key("usd_per_hour", "The price of the machine in US dollars per hour."),
     key(
         "cloud",
-        "The place of the machine in the cloud, for records of machines that do not tell it themselves.",
+        "The place of the machine in the cloud, for records of machines that do not report it themselves.",
     ),
     key("variables", "Environment variables added to the worker's."),
     key(
         "pass",
-        "Variables of orchestrate's own environment that reach the worker too: names, or beginnings such as `WANDB_*`.",
+        "Variables of orchestrate's own environment that are passed on to the worker: names, or prefixes such \
+            as `WANDB_*`.",
     ),
     key(
         "secret",
         "Environment variables whose values are never written. One without a value in `variables` is taken from \
             orchestrate's own environment.",
     ),
-    key("not_secret", "Variables that look like secrets, but whose values everybody may see."),
+    key("not_secret", "Variables that look like secrets, but whose values are not secret."),
 ];
 
 /// Keys of `repeats`.
@@ -96,8 +97,8 @@ pub(super) const LIMITS: &[KeyDoc] = &[
     key("cool_down", "The pause between two jobs; none if absent."),
     key(
         "quiet",
-        "The number of processors that others may keep busy when a job starts, or `true` for the threshold of the \
-            mark `contended`; jobs do not wait if absent or `false`.",
+        "The number of processors that other processes may keep busy when a job starts, or `true` for the \
+            threshold of the mark `contended`; jobs do not wait if absent or `false`.",
     ),
     key(
         "max_temperature",
@@ -124,7 +125,7 @@ pub(super) const PROFILE: &[KeyDoc] = &[
     key(
         "ops",
         "The worker itself, which reports the time of each operator: `{}`, or `false` for an env without it. If \
-            absent, it is done wherever the worker can do it.",
+            absent, it is on for every worker that supports it.",
     ),
 ];
 
@@ -162,10 +163,10 @@ pub(super) const CLOUD: &[KeyDoc] = &[
 
 /// Keys of `where`.
 pub(super) const WHERE: &[KeyDoc] = &[
-    key("slurm", "Jobs run as tasks of Slurm. These keys say what to ask it for; none is required."),
+    key("slurm", "Jobs run as tasks of Slurm. These keys are the request to it; all are optional."),
     key(
         "ssh",
-        "Jobs run on a host that `ssh` reaches. These keys say which, and how; only `host` is required.",
+        "Jobs run on a host that `ssh` reaches. These keys describe the host; only `host` is required.",
     ),
 ];
 
@@ -182,7 +183,7 @@ pub(super) const SLURM: &[KeyDoc] = &[
         "Slurm's time limit of a task: at least `1m`, and no shorter than `timeout`; that of the partition if absent.",
     ),
     key("pack", "The number of jobs that a task runs one after another; 1 if absent."),
-    key("throttle", "The most tasks that run at a time; no limit if absent."),
+    key("throttle", "The maximum number of tasks at a time; no limit if absent."),
     key("retries", "How often a task that Slurm lost is submitted again; 3 if absent."),
     key("setup", "Lines of shell that a task starts with, such as `module load cuda/12`."),
     key("options", "Further options of `sbatch`, each with its value, such as `--mem=0`."),
@@ -192,17 +193,14 @@ pub(super) const SLURM: &[KeyDoc] = &[
 /// Keys of `where: { ssh: … }`.
 pub(super) const SSH: &[KeyDoc] = &[
     key("host", "The host, as `ssh` knows it: an alias of `~/.ssh/config`, a name, or `user@name`."),
-    key(
-        "directory",
-        "The directory there that stands for the project; `orchestrate/<matrix>` in the home if absent.",
-    ),
+    key("directory", "The directory of the project there; `orchestrate/<matrix>` in the home if absent."),
     key("setup", "Lines of shell before anything starts there, such as `. venv/bin/activate`."),
     key(
         "files",
         "Files and directories of the project that are copied there, besides those of the worker's command.",
     ),
     key("program", "The `orchestrate` that is installed there; if absent, this one is copied."),
-    key("retries", "How often jobs are handed over again that the host lost; 3 if absent."),
+    key("retries", "How often jobs that the host lost are handed over again; 3 if absent."),
 ];
 
 /// Keys of an entry of `exclude` in addition to names of parameters.
@@ -241,7 +239,7 @@ pub(super) const PLACEHOLDERS: &[&str] = &["model", "batch", "precision", "devic
 /// device.
 pub(super) const DEVICE_VARIABLES: [&str; 2] = ["CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER"];
 
-/// Variables that tell a worker where to write. An env cannot change them.
+/// Variables with the output paths of a worker. An env cannot change them.
 pub(super) const OUTPUT_VARIABLES: [&str; 2] = ["ORCHESTRATE_MEASUREMENT", "ORCHESTRATE_ITERATIONS"];
 
 /// The variable that asks a worker to profile operators. An env cannot set it: timing jobs would profile too.
@@ -284,10 +282,10 @@ pub(super) const QUIET: RangeInclusive<f64> = 0.001..=10_000.0;
 /// Bounds of `max_temperature`, in °C.
 pub(super) const TEMPERATURE: RangeInclusive<f64> = 1.0..=150.0;
 
-/// The most values of one list.
+/// The maximum number of values in a list.
 pub(super) const LONGEST_LIST: usize = 1_000;
 
-/// The most jobs of a matrix that does not say how many it means to have: months of work.
+/// The default of `max_jobs`: months of work.
 pub(super) const DEFAULT_MAX_JOBS: u64 = 100_000;
 
 /// The names of a table.

@@ -43,7 +43,7 @@ pub(super) fn read_limits(node: &Node, notes: &mut Notes) -> LimitsFile {
 }
 
 fn quiet(node: &Node, notes: &mut Notes) -> Option<Option<Quiet>> {
-    let expected = "`true`, `false`, or the number of processors that others may keep busy";
+    let expected = "`true`, `false`, or the number of processors that other processes may keep busy";
     Some(match number_or_switch(node, QUIET, expected, notes)? {
         NumberOrSwitch::Number(processors) => Some(Quiet::Processors(processors)),
         NumberOrSwitch::Switch(on) => on.then_some(Quiet::Usual),
@@ -62,7 +62,7 @@ fn max_temperature(node: &Node, notes: &mut Notes) -> Option<Option<f64>> {
     }
 }
 
-/// The limits of an env: its own, else those of the matrix, else the defaults.
+/// The limits of an env: its own, otherwise those of the matrix, otherwise the defaults.
 pub(super) fn merge_limits(own: &LimitsFile, base: &LimitsFile) -> Limits {
     let default = Limits::default();
     Limits {
@@ -94,21 +94,21 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_waited_for_unless_it_is_asked_for() {
+    fn jobs_start_immediately_by_default() {
         let none = limits("", "");
         assert_eq!((none.quiet, none.max_temperature), (None, None));
         assert_eq!(none.gate_timeout, Duration::from_secs(300));
     }
 
     #[test]
-    fn an_env_overrides_what_is_waited_for() {
-        let said = "quiet: true, max_temperature: 60.5, gate_timeout: 90s";
-        let own = limits(said, "");
+    fn an_env_overrides_the_conditions_of_a_start() {
+        let settings = "quiet: true, max_temperature: 60.5, gate_timeout: 90s";
+        let own = limits(settings, "");
         assert_eq!((own.quiet, own.max_temperature), (Some(Quiet::Usual), Some(60.5)));
         assert_eq!(own.gate_timeout, Duration::from_secs(90));
-        let other = limits(said, "quiet: 1, max_temperature: false");
+        let other = limits(settings, "quiet: 1, max_temperature: false");
         assert_eq!((other.quiet, other.max_temperature), (Some(Quiet::Processors(1.0)), None));
-        assert_eq!(limits(said, "quiet: false").quiet, None);
+        assert_eq!(limits(settings, "quiet: false").quiet, None);
     }
 
     #[test]

@@ -1,39 +1,40 @@
-//! Keeps the values of secret variables out of what is said about a matrix file.
+//! Keeps the values of secret variables out of messages about a matrix file: [`Mask`].
 
 use std::collections::BTreeSet;
 
 use crate::record::looks_secret;
 
-/// Stands for what is hidden.
+/// Replaces hidden text.
 pub(super) const HIDDEN: &str = "…";
 
 /// The keys of an env that list names. They look like names of secrets themselves.
 pub(super) const LISTS: [&str; 2] = ["secret", "not_secret"];
 
-/// The key of an env that lists what is passed on. Anywhere else, the word would be the name of a secret.
+/// The key of an env that lists inherited variables. Anywhere else, the word would be the name of a secret.
 pub(super) const PASS: &str = "pass";
 
-/// The shortest value that is looked for inside a text. Every text contains a shorter one by chance.
+/// The shortest value that is searched for inside a text. Shorter ones occur by chance.
 const LEAST_BYTES: usize = 4;
 
-/// What is hidden: the values of some variables, and whatever follows the name of a secret.
+/// The texts to hide: the values of some variables, and any text after the name of a secret.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Mask {
-    /// The secrets whose names do not show it.
+    /// The secrets that are not recognisable by their names.
     names: BTreeSet<String>,
-    /// The values, the longest first, so that a part of one cannot save the rest of it.
+    /// The values, the longest first, so that replacing a part does not leave the rest.
     values: Vec<String>,
 }
 
 impl Mask {
-    /// Hides the `values` of variables, and what follows one of `names` or a name that looks like that of a secret.
+    /// Hides the `values` of variables, and the text after one of `names` or after a name that looks like that of a
+    /// secret.
     pub(super) fn new(names: BTreeSet<String>, values: BTreeSet<String>) -> Mask {
         let mut values = Vec::from_iter(values);
         values.sort_by_key(|value| std::cmp::Reverse(value.len()));
         Mask { names, values }
     }
 
-    /// Whether a variable or a key called `name` holds a secret.
+    /// Whether the value of a variable or a key called `name` is secret.
     pub(super) fn is_secret(&self, name: &str) -> bool {
         (looks_secret(name) && !LISTS.contains(&name)) || self.names.contains(name)
     }
@@ -61,7 +62,7 @@ impl Mask {
         values.fold(text.to_owned(), |text, value| text.replace(value.as_str(), HIDDEN))
     }
 
-    /// The byte in `line` from which on nothing is shown, if something in it is hidden.
+    /// The byte in `line` from which on the line is hidden; `None` if all of it can be shown.
     pub(super) fn cut(&self, line: &str) -> Option<usize> {
         let pieces = self.values.iter().flat_map(|value| value.split(char::is_whitespace));
         let found =
@@ -69,8 +70,8 @@ impl Mask {
         found.into_iter().chain(self.first_value(line)).min()
     }
 
-    /// The byte at which something begins that can be the value of a secret. It follows the secret's name and `:`, `=`
-    /// or a space. The name can be in quotes. A name in a list is followed by a comma or a bracket.
+    /// The byte at which the first possible value of a secret begins. It follows the secret's name and `:`, `=` or a
+    /// space. The name can be in quotes. A name in a list is followed by a comma or a bracket.
     fn first_value(&self, text: &str) -> Option<usize> {
         let mut at = 0;
         while let Some(start) = text[at..].find(is_part_of_a_name).map(|found| at + found) {
@@ -89,8 +90,7 @@ impl Mask {
     }
 }
 
-/// Whether `word` is the key [`PASS`] with a list of names after it, which `rest` begins with, or which the next lines
-/// have.
+/// Whether `word` is the key [`PASS`] with a list of names after it, at the beginning of `rest` or in the next lines.
 pub(super) fn begins_list(word: &str, rest: &str) -> bool {
     let list = rest.trim_start_matches(['"', '\'']).trim_start().strip_prefix(':').map(str::trim_start);
     word == PASS
@@ -102,18 +102,19 @@ pub(super) fn is_part_of_a_name(letter: char) -> bool {
     letter.is_ascii_alphanumeric() || letter == '_'
 }
 
-/// Whether `word` is written as variables are, and not as a word of prose, such as the key in a comment.
+/// Whether `word` is spelled like a variable, unlike a word of prose such as "key" in a comment.
 pub(super) fn is_like_a_variable(word: &str) -> bool {
     word.contains('_') || !word.contains(|letter: char| letter.is_ascii_lowercase())
 }
 
-/// The byte at which the value begins in `rest`, which follows a word that `is_variable` for sure, or a word of prose.
+/// The byte at which the value begins in `rest`, the text after a word. `is_variable`: the word is certainly a variable
+/// and not a word of prose.
 fn value_after(is_variable: bool, rest: &str) -> Option<usize> {
     let after = rest.strip_prefix(['"', '\'']).unwrap_or(rest);
     let spaced = after.trim_start();
     let value = match spaced.strip_prefix([':', '=']) {
         Some(value) => value.trim_start(),
-        // Somebody forgot the colon.
+        // The colon may be missing by mistake.
         None if spaced.len() < after.len() && is_variable && !spaced.starts_with([',', ']', '}']) => spaced,
         None => return None,
     };
@@ -130,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn what_follows_the_name_of_a_secret_is_hidden() {
+    fn text_after_the_name_of_a_secret_is_hidden() {
         let mask = mask(&["PLAIN"], &[]);
         for (word, shown) in [
             ("HF_TOKEN: hush", "HF_TOKEN: …"),

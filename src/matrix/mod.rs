@@ -1,13 +1,13 @@
 //! The matrix: one YAML file, checked once, that declares the jobs.
 //! The verbs call [`check()`] with the file's text; `plan` uses the checked [`Matrix`].
-//! It never looks at the store or the host, and never leaves a mistake to be found later.
+//! It never reads the store or the host, and reports every mistake before anything runs.
 //!
-//! `file.rs` mirrors the YAML, with the position of every value. [`check()`] turns it into a [`Matrix`] that cannot be
-//! wrong, or reports all mistakes at once. [`schema()`] is the JSON Schema of the file for editors. [`Matrix::configs`]
-//! returns the [`Config`]s, and [`Selector::matches`] tells whether a condition holds for a job.
+//! `file.rs` mirrors the YAML, with the position of every value. [`check()`] converts it into a valid [`Matrix`], or
+//! reports all mistakes together. [`schema()`] is the JSON Schema of the file for editors. [`Matrix::configs`] returns
+//! the [`Config`]s, and [`Selector::matches`] decides whether a job meets a condition.
 //!
-//! Every env of a [`Matrix`] is complete: values that it does not override are filled in, so callers never need to look
-//! at both.
+//! Every env of a [`Matrix`] is complete: values that it does not override are filled in, so callers never need to
+//! combine env and matrix.
 
 mod check;
 mod condition;
@@ -88,9 +88,9 @@ pub struct Env {
     pub name: Name,
     /// The device of the worker.
     pub device: Device,
-    /// The hosts where it belongs.
+    /// The hosts to which it belongs.
     pub place: Place,
-    /// What starts its jobs.
+    /// The system that starts its jobs.
     pub executor: Executor,
     /// Whether a job of this env needs the whole host.
     pub share: Share,
@@ -116,20 +116,20 @@ pub struct Env {
     /// The profilers that run every config once; `ncu` only on NVIDIA devices.
     pub profiles: BTreeMap<Kind, Profile>,
     /// Whether its jobs of the kind `ops` are only needed once a timing run of their config has reported that its
-    /// worker can profile operators. That is so for an external worker, unless the matrix declares these jobs.
+    /// worker can profile operators. True for an external worker, unless the matrix declares these jobs.
     pub ops_if_reported: bool,
 }
 
-/// One dimension of an env, or several that move together (`zip`).
+/// One dimension of an env, or several that vary together (`zip`).
 #[derive(Clone, Debug, PartialEq)]
 pub struct Axis {
-    /// The names of what varies, at least one.
+    /// The names of the dimensions, at least one.
     pub names: Vec<AxisName>,
     /// The points in order, at least one, each with one value per name.
     pub points: Vec<Vec<AxisValue>>,
 }
 
-/// What varies along an axis.
+/// The dimension of an axis.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum AxisName {
     /// The network.
@@ -155,7 +155,7 @@ pub enum AxisValue {
     Param(ParamValue),
 }
 
-/// The hosts where an env belongs. An absent field fits every host.
+/// The hosts to which an env belongs. An absent field matches every host.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Place {
@@ -183,7 +183,8 @@ pub struct RepeatRule {
     pub min: u32,
     /// The most repeats, at least `min`; `min` without `until`.
     pub max: u32,
-    /// How narrow the interval of the throughput is to be, as a share of it. Repeats are added until then.
+    /// The target half-width of the throughput's interval, as a share of the throughput. Repeats are added until it is
+    /// reached.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub until: Option<f64>,
     /// How often a run that marks leave out is repeated.
@@ -208,7 +209,7 @@ pub struct Limits {
     /// The highest temperature of the device when a job starts, in °C.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_temperature: Option<f64>,
-    /// How long a job waits at most for these two conditions before it starts anyway.
+    /// The longest wait for these two conditions, after which the job starts anyway.
     #[serde(default = "default_gate_timeout")]
     pub gate_timeout: Duration,
     /// The most bytes of a worker's standard output that are kept, and of its standard error.
@@ -216,7 +217,7 @@ pub struct Limits {
     pub output: u64,
 }
 
-/// How busy others may keep the processors when a job starts.
+/// How busy other processes may keep the processors when a job starts.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Quiet {
@@ -227,8 +228,8 @@ pub enum Quiet {
 }
 
 impl Quiet {
-    /// The number of processors that others may keep busy on a host with `usable` of them, and with `room` for others
-    /// beside a job's quota.
+    /// The number of processors that other processes may keep busy on a host with `usable` of them. `room` is the
+    /// number that a job cannot use because of its quota.
     pub fn processors(self, usable: u32, room: f64) -> f64 {
         match self {
             Quiet::Usual => Thresholds::default().foreign_limit(usable) + room,
@@ -275,7 +276,7 @@ pub enum Order {
     Random,
 }
 
-/// A condition on configs, all of whose parts must hold.
+/// A condition on configs. All of its parts must be met.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Selector {
     /// The field and the condition of each part.

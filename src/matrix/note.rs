@@ -1,4 +1,4 @@
-//! Mistakes in a matrix file: their positions, and what was expected.
+//! Mistakes in a matrix file, with their positions and the expected values: [`Note`].
 
 use std::fmt;
 
@@ -54,7 +54,7 @@ impl fmt::Display for Note {
 }
 
 impl Note {
-    /// Everything but its place, for a matrix that nobody sees.
+    /// Everything but its position, for a generated matrix that the user does not see.
     pub fn sentence(&self) -> String {
         let Note { word, message, hint, .. } = self;
         let colon = if self.continues_the_word() { "" } else { ":" };
@@ -84,7 +84,7 @@ pub(super) struct Notes {
 }
 
 impl Notes {
-    /// The mistakes `found` so far. What `mask` hides will be in none.
+    /// The mistakes `found` so far. Texts hidden by `mask` are removed from all mistakes.
     pub(super) fn behind(mask: Mask, found: Vec<Note>) -> Notes {
         let mut notes = Notes { mask, ..Notes::default() };
         found.into_iter().for_each(|note| notes.add_note(note));
@@ -173,7 +173,7 @@ mod tests {
         for (message, text, about_a_key) in [
             ("is not a key of a matrix", "1:2: `x` is not a key of a matrix", true),
             ("has no configs left", "1:2: `x` has no configs left", false),
-            ("leads to the same command", "1:2: `x` leads to the same command", false),
+            ("results in the same command", "1:2: `x` results in the same command", false),
             ("expected a word", "1:2: `x`: expected a word", false),
             ("`device` is missing", "1:2: `x`: `device` is missing", true),
             ("this key occurs twice", "1:2: `x`: this key occurs twice", false),

@@ -17,7 +17,7 @@ struct Profiler {
     keys: &'static [KeyDoc],
     /// The key that lists counters, if it counts anything.
     counters: Option<&'static str>,
-    /// The number of iterations that is the same as none, if there is one.
+    /// The number of iterations that is equivalent to none, if there is one.
     iters: Option<u32>,
 }
 
@@ -105,8 +105,8 @@ pub(super) fn check_own(own: &ProfileFile, device: Option<Device>, notes: &mut N
     }
 }
 
-/// The profilers of an env on `device`: its own, else those of the matrix that can profile this device. Operators are
-/// profiled unless either says otherwise.
+/// The profilers of an env on `device`: its own, otherwise those of the matrix that can profile this device. Operators
+/// are profiled unless the env or the matrix turns that off.
 pub(super) fn profiles(own: &ProfileFile, base: &ProfileFile, device: Device) -> BTreeMap<Kind, Profile> {
     let declared = |kind| match declaration(own, base, kind) {
         Some(declared) => declared.value.clone(),
@@ -116,12 +116,12 @@ pub(super) fn profiles(own: &ProfileFile, base: &ProfileFile, device: Device) ->
     kinds.filter_map(|kind| Some((kind, declared(kind)?))).collect()
 }
 
-/// Whether an env or its matrix declares the profiler `kind`, be it on or off.
+/// Whether an env or its matrix declares the profiler `kind`, on or off.
 pub(super) fn declares(own: &ProfileFile, base: &ProfileFile, kind: Kind) -> bool {
     declaration(own, base, kind).is_some()
 }
 
-/// The declaration of the profiler `kind` that an env goes by.
+/// The declaration of the profiler `kind` that applies to an env.
 fn declaration<'a>(
     own: &'a ProfileFile,
     base: &'a ProfileFile,
@@ -138,7 +138,7 @@ fn can_profile(kind: Kind, device: Device) -> bool {
     }
 }
 
-/// A profiler that has nothing to profile.
+/// No env of the matrix has a device for the profiler.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{kind}` has nothing to profile in matrix `{matrix}`: no env has the device `cuda`")]
 pub struct NothingToProfile {

@@ -74,7 +74,7 @@ pub(super) fn whole(node: &Node, range: RangeInclusive<i64>, notes: &mut Notes) 
     }
 }
 
-/// A whole number within `range`, which must lie within `u32`.
+/// A whole number within `range`, which must be within `u32`.
 pub(super) fn count(node: &Node, range: RangeInclusive<i64>, notes: &mut Notes) -> Option<Spanned<u32>> {
     let number = whole(node, range, notes)?;
     Some(Spanned { value: u32::try_from(number.value).ok()?, span: number.span })
@@ -286,7 +286,7 @@ pub(super) fn unknown_key<'a>(
     }
 }
 
-/// The value of a parameter: as its table says if `name` is known, else any scalar.
+/// The value of a parameter: of its declared type if `name` is known, otherwise any scalar.
 pub(super) fn param(name: &str, node: &Node, notes: &mut Notes) -> Option<Spanned<ParamValue>> {
     let known = parameter(name);
     let value = param_value(node).and_then(|value| match known {

@@ -13,12 +13,12 @@ const DEFAULT: u32 = 5;
 const DEFAULT_MIN: u32 = 3;
 
 impl RepeatRule {
-    /// So many repeats, whatever they come to.
+    /// A fixed number of repeats, regardless of their results.
     pub fn fixed(repeats: u32) -> Self {
         RepeatRule { min: repeats, max: repeats, until: None, replace_marked: 0 }
     }
 
-    /// Whether the number of repeats is all that it says.
+    /// Whether the rule is only a number of repeats.
     pub fn is_fixed(&self) -> bool {
         self.until.is_none() && self.replace_marked == 0
     }
@@ -53,7 +53,7 @@ fn read_rule(node: &Node, map: &[Entry], notes: &mut Notes) -> Option<RepeatRule
         (until.is_some() && max.is_none(), "`max` is missing: `until` needs an end, such as `max: 20`"),
         (
             max.is_some() && until.is_none(),
-            "`until` is missing: without it, nothing asks for more than `min`",
+            "`until` is missing: without it, no more than `min` repeats are run",
         ),
     ] {
         if is_missing {
@@ -114,8 +114,8 @@ mod tests {
     fn a_number_and_a_rule_are_read() {
         assert_eq!(rules("4", ""), [4, 4, 2].map(RepeatRule::fixed));
         let rule = RepeatRule { min: 3, max: 20, until: Some(0.02), replace_marked: 2 };
-        let said = rules("{ min: 3, max: 20, until: 2%, replace_marked: 2 }", "");
-        assert_eq!(said, [rule, rule, RepeatRule::fixed(2)]);
+        let replacing = rules("{ min: 3, max: 20, until: 2%, replace_marked: 2 }", "");
+        assert_eq!(replacing, [rule, rule, RepeatRule::fixed(2)]);
         let narrow = rules("{ max: 9, until: 0.5 % }", "")[0];
         assert_eq!(narrow, RepeatRule { min: 3, max: 9, until: Some(0.005), replace_marked: 0 });
         assert_eq!(rules("{ replace_marked: 1 }", "")[0].min, 5);
@@ -129,8 +129,8 @@ mod tests {
     }
 
     #[test]
-    fn each_mistake_is_told_once() {
-        for (mistake, told) in [
+    fn each_mistake_is_reported_once() {
+        for (mistake, expected) in [
             ("{}", "a whole number from 1 to 1000, or"),
             ("[3]", "a whole number from 1 to 1000, or"),
             ("{ until: 2% }", "`max` is missing"),
@@ -146,7 +146,7 @@ mod tests {
             let notes = matrix(mistake, "").unwrap_err();
             assert_eq!(notes.len(), 1, "{mistake}: {notes:?}");
             let note = format!("{:?}", notes[0]);
-            assert!(note.contains(told), "{mistake}: {note}");
+            assert!(note.contains(expected), "{mistake}: {note}");
         }
     }
 }

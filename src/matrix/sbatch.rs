@@ -1,9 +1,9 @@
-//! Which options of `sbatch` a matrix can give: all but those that orchestrate sets, those with a key of their own, and
-//! those with which nothing would be measured.
+//! The options of `sbatch` that a matrix can set: all but those that orchestrate sets, those with a separate key, and
+//! those that would prevent a measurement.
 
 use super::note::{Notes, Spanned};
 
-/// An option of `sbatch` that a matrix cannot give.
+/// An option of `sbatch` that a matrix cannot set.
 struct Refused {
     /// Its long name, without `--`.
     name: &'static str,
@@ -12,27 +12,27 @@ struct Refused {
 }
 
 enum Why {
-    /// There is a key for it, which has its name.
+    /// There is a key of the same name.
     Key,
     /// A sentence whose subject is the option.
-    Said(&'static str),
+    Text(&'static str),
 }
 
 const fn key(name: &'static str, letter: Option<char>) -> Refused {
     Refused { name, letter, why: Why::Key }
 }
 
-const fn said(name: &'static str, letter: Option<char>, why: &'static str) -> Refused {
-    Refused { name, letter, why: Why::Said(why) }
+const fn text(name: &'static str, letter: Option<char>, why: &'static str) -> Refused {
+    Refused { name, letter, why: Why::Text(why) }
 }
 
 const NAMES: &str = "is set by orchestrate, which finds its tasks by it";
-const OUTPUT: &str = "changes what becomes of a task's output: orchestrate keeps it in the store";
+const OUTPUT: &str = "changes the destination of a task's output: orchestrate keeps it in the store";
 const DIRECTORY: &str = "is set by orchestrate: tasks start in its own current directory";
 const REQUEUE: &str = "is set by orchestrate: `retries` says how often a lost task is submitted again";
 const EXPORT: &str = "changes the environment from which `variables` and `pass` choose";
 const NOTHING: &str = "submits nothing";
-const SHARED: &str = "lets others use the processors of a measurement";
+const SHARED: &str = "lets other jobs use the processors of a measurement";
 
 /// Older versions of Slurm have some of them under other names.
 const REFUSED: &[Refused] = &[
@@ -43,37 +43,37 @@ const REFUSED: &[Refused] = &[
     key("constraint", Some('C')),
     key("exclusive", None),
     key("time", Some('t')),
-    said("array", Some('a'), "is set by orchestrate, which numbers its tasks"),
-    said("job-name", Some('J'), NAMES),
-    said("comment", None, NAMES),
-    said("output", Some('o'), OUTPUT),
-    said("error", Some('e'), OUTPUT),
-    said("open-mode", None, OUTPUT),
-    said("chdir", Some('D'), DIRECTORY),
-    said("workdir", None, DIRECTORY),
-    said("requeue", None, REQUEUE),
-    said("no-requeue", None, REQUEUE),
-    said("export", None, EXPORT),
-    said("export-file", None, EXPORT),
-    said("parsable", None, "is set by orchestrate, which reads the id of what it submitted"),
-    said("signal", None, "sends a signal to a task, which stops its job"),
-    said("dependency", Some('d'), "makes a task wait for another, for ever if that one fails"),
-    said("wrap", None, "replaces the script with which orchestrate starts its jobs"),
-    said("wait", Some('W'), "keeps orchestrate waiting: it asks Slurm about its tasks itself"),
-    said("clusters", Some('M'), "submits to a cluster that orchestrate does not ask about its tasks"),
-    said("time-min", None, "lets Slurm grant less than `time`"),
-    said("oversubscribe", Some('s'), SHARED),
-    said("share", None, SHARED),
-    said("test-only", None, NOTHING),
-    said("help", Some('h'), NOTHING),
-    said("usage", None, NOTHING),
-    said("version", Some('V'), NOTHING),
+    text("array", Some('a'), "is set by orchestrate, which numbers its tasks"),
+    text("job-name", Some('J'), NAMES),
+    text("comment", None, NAMES),
+    text("output", Some('o'), OUTPUT),
+    text("error", Some('e'), OUTPUT),
+    text("open-mode", None, OUTPUT),
+    text("chdir", Some('D'), DIRECTORY),
+    text("workdir", None, DIRECTORY),
+    text("requeue", None, REQUEUE),
+    text("no-requeue", None, REQUEUE),
+    text("export", None, EXPORT),
+    text("export-file", None, EXPORT),
+    text("parsable", None, "is set by orchestrate, which reads the id of what it submitted"),
+    text("signal", None, "sends a signal to a task, which stops its job"),
+    text("dependency", Some('d'), "makes a task wait for another one, forever if that fails"),
+    text("wrap", None, "replaces the script with which orchestrate starts its jobs"),
+    text("wait", Some('W'), "keeps orchestrate waiting: it asks Slurm about its tasks itself"),
+    text("clusters", Some('M'), "submits to a cluster that orchestrate does not ask about its tasks"),
+    text("time-min", None, "lets Slurm grant less than `time`"),
+    text("oversubscribe", Some('s'), SHARED),
+    text("share", None, SHARED),
+    text("test-only", None, NOTHING),
+    text("help", Some('h'), NOTHING),
+    text("usage", None, NOTHING),
+    text("version", Some('V'), NOTHING),
 ];
 
 /// Letters of options without a value, after which another letter can follow: `-vQ`.
 const SWITCHES: &str = "HOQv";
 
-/// Whether a matrix can give `option`.
+/// Whether a matrix can set `option`.
 pub(super) fn check_option(option: &Spanned<String>, notes: &mut Notes) -> bool {
     let word = option.value.as_str();
     if !is_option(word) {
@@ -84,24 +84,24 @@ pub(super) fn check_option(option: &Spanned<String>, notes: &mut Notes) -> bool 
     }
     let Some(refused) = refused(word) else { return true };
     let message = match refused.why {
-        Why::Key => format!("has a key of its own: write `{}:` beside `options`", refused.name),
-        Why::Said(why) => why.to_owned(),
+        Why::Key => format!("has its own key: write `{}:` beside `options`", refused.name),
+        Why::Text(why) => why.to_owned(),
     };
     notes.add(option.span, word, message);
     false
 }
 
-/// Whether `word` begins as options do. `--` alone would end them.
+/// Whether `word` begins like an option. `--` alone would end the options.
 fn is_option(word: &str) -> bool {
     let name = word.strip_prefix("--").or_else(|| word.strip_prefix('-'));
     name.is_some_and(|name| name.starts_with(|first: char| first.is_ascii_alphabetic()))
 }
 
-/// Why `option` cannot be given; `None` if it can.
+/// Why `option` cannot be set; `None` if it can.
 fn refused(option: &str) -> Option<&'static Refused> {
     match option.strip_prefix("--") {
         Some(long) => {
-            // `sbatch` also knows an option by the beginning of its name.
+            // `sbatch` also accepts a prefix of an option's name.
             let name = long.split('=').next().unwrap_or(long);
             let exact = REFUSED.iter().find(|refused| refused.name == name);
             exact.or_else(|| REFUSED.iter().find(|refused| refused.name.starts_with(name)))
@@ -119,8 +119,8 @@ mod tests {
     use super::*;
     use crate::matrix::note::Span;
 
-    /// What is wrong with `option`.
-    fn told(option: &str) -> Option<String> {
+    /// The mistake reported for `option`.
+    fn mistake(option: &str) -> Option<String> {
         let mut notes = Notes::default();
         let is_fine = check_option(&Spanned { value: option.to_owned(), span: Span::default() }, &mut notes);
         let notes = notes.into_sorted();
@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn most_options_can_be_given() {
+    fn most_options_can_be_set() {
         for option in [
             "--mem=0",
             "--mem=4G",
@@ -157,7 +157,7 @@ mod tests {
             // The rest is the option's value.
             "-Lpartition",
         ] {
-            assert_eq!(told(option), None);
+            assert_eq!(mistake(option), None);
         }
     }
 
@@ -179,13 +179,13 @@ mod tests {
             ("-t10", "time"),
             ("--time=10", "time"),
         ] {
-            let expected = format!("`{option}` has a key of its own: write `{key}:` beside `options`");
-            assert_eq!(told(option), Some(expected));
+            let expected = format!("`{option}` has its own key: write `{key}:` beside `options`");
+            assert_eq!(mistake(option), Some(expected));
         }
     }
 
     #[test]
-    fn what_orchestrate_sets_has_a_reason() {
+    fn refusals_give_a_reason() {
         for (option, why) in [
             ("--array=0-9", "numbers its tasks"),
             ("-a1", "numbers its tasks"),
@@ -207,20 +207,21 @@ mod tests {
             ("--wait", "keeps orchestrate waiting"),
             ("-Mother", "submits to a cluster"),
             ("--time-min=1", "grant less than `time`"),
-            ("-s", "lets others use the processors"),
+            ("-s", "lets other jobs use the processors"),
             ("--test-only", "submits nothing"),
             ("-V", "submits nothing"),
         ] {
-            let told = told(option).unwrap_or_default();
-            assert!(told.starts_with(&format!("`{option}` ")) && told.contains(why), "{option}: {told}");
+            let mistake = mistake(option).unwrap_or_default();
+            let begins = mistake.starts_with(&format!("`{option}` "));
+            assert!(begins && mistake.contains(why), "{option}: {mistake}");
         }
     }
 
     #[test]
-    fn what_is_no_option_is_a_mistake() {
+    fn words_that_are_not_options_are_mistakes() {
         for word in ["x", "0", "-", "--", "---x", "--=x", "-1", "--1", ":", " --mem=0"] {
-            let told = told(word).unwrap_or_default();
-            assert!(told.contains("which begins with `-`"), "{word}: {told}");
+            let mistake = mistake(word).unwrap_or_default();
+            assert!(mistake.contains("which begins with `-`"), "{word}: {mistake}");
         }
     }
 }

@@ -57,8 +57,8 @@ fn definitions() -> Value {
     definitions
 }
 
-/// A parameter of a worker of one's own can have any name, if a placeholder uses it. So a file has unknown names in
-/// both places, or in neither.
+/// A parameter of a custom worker can have any name, if a placeholder uses it. So a valid file has unknown names either
+/// both among parameters and among placeholders, or nowhere.
 fn rules() -> Vec<Value> {
     let implies = |one: &str, other: &str| json!({ "if": reference(one), "then": reference(other) });
     let mut rules = slips::rules();
@@ -83,7 +83,7 @@ fn known_names() -> Value {
     json!({ "properties": properties })
 }
 
-/// A matrix whose commands have no placeholders but ours and those of the shipped worker's parameters.
+/// A matrix whose commands have only our placeholders and those of the shipped worker's parameters.
 fn known_placeholders() -> Value {
     let names: Vec<&str> = keys::PLACEHOLDERS
         .iter()
@@ -142,7 +142,7 @@ fn thresholds() -> Value {
     json!({ "type": "object", "properties": properties, "additionalProperties": false })
 }
 
-/// The schema of the value of `key`. Some keys mean different things in different tables.
+/// The schema of the value of `key`. Some keys have different meanings in different tables.
 fn shape(key: &str, tables: &[&'static [KeyDoc]]) -> Value {
     let is_in = |table: &'static [KeyDoc]| tables.iter().any(|other| std::ptr::eq(*other, table));
     let section = |name: &str| json!({ "anyOf": [reference(name), { "type": "null" }] });
@@ -265,7 +265,7 @@ fn not_empty(mut object: Map<String, Value>) -> Value {
     Value::Object(object)
 }
 
-/// A list of texts that match `pattern`, or nothing.
+/// A list of texts that match `pattern`, or null.
 fn optional_list(pattern: &str) -> Value {
     json!({ "anyOf": [list(&json!({ "type": "string", "pattern": pattern })), { "type": "null" }] })
 }
@@ -303,7 +303,7 @@ fn reference(name: &str) -> Value {
 mod tests {
     use super::*;
 
-    /// JSON does not distinguish `0` and `0.0`, and neither does a matrix.
+    /// Neither JSON nor a matrix distinguishes `0` and `0.0`.
     #[test]
     fn a_fraction_is_any_number_in_its_range() {
         let share = value_of(Some(ParameterType::Number { min: 0.0, max: 1.0 }));

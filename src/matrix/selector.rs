@@ -1,12 +1,12 @@
-//! Which jobs a [`Selector`] matches, both for `exclude` in a matrix and for `--only` on the command line.
+//! Matches jobs against a [`Selector`], both for `exclude` in a matrix and for `--only` on the command line.
 
 use super::{Comparison, Condition, Selector, SelectorField};
 use crate::job::{Key, ParamValue};
 
 impl Selector {
-    /// Whether all parts of the selector hold for `key`.
+    /// Whether `key` meets all parts of the selector.
     pub fn matches(&self, key: &Key) -> bool {
-        self.parts.iter().all(|(field, condition)| condition.holds(field.value(key).as_ref()))
+        self.parts.iter().all(|(field, condition)| condition.is_met_by(field.value(key).as_ref()))
     }
 }
 
@@ -25,15 +25,15 @@ impl SelectorField {
 }
 
 impl Condition {
-    /// Whether the condition holds for a value. Without a value, only [`Condition::NoneOf`] holds.
-    fn holds(&self, value: Option<&ParamValue>) -> bool {
+    /// Whether a value meets the condition. A missing value meets only [`Condition::NoneOf`].
+    fn is_met_by(&self, value: Option<&ParamValue>) -> bool {
         let is_one_of =
             |wanted: &[ParamValue]| value.is_some_and(|value| wanted.iter().any(|w| same(w, value)));
         match self {
             Condition::AnyOf(wanted) => is_one_of(wanted),
             Condition::NoneOf(unwanted) => !is_one_of(unwanted),
             Condition::Number(comparison, bound) => {
-                value.and_then(ParamValue::number).is_some_and(|value| comparison.holds(value, *bound))
+                value.and_then(ParamValue::number).is_some_and(|value| comparison.is_met_by(value, *bound))
             }
         }
     }
@@ -41,7 +41,7 @@ impl Condition {
 
 impl Comparison {
     /// Whether `value` has this relation to `bound`.
-    fn holds(self, value: f64, bound: f64) -> bool {
+    fn is_met_by(self, value: f64, bound: f64) -> bool {
         match self {
             Comparison::Less => value < bound,
             Comparison::AtMost => value <= bound,
@@ -51,7 +51,7 @@ impl Comparison {
     }
 }
 
-/// Whether both are equal as numbers, or else as texts in a table: `data=synthetic` on a command line means `{
+/// Whether both are equal as numbers, otherwise as texts in a table: `data=synthetic` on a command line means `{
 /// synthetic: true }`.
 fn same(a: &ParamValue, b: &ParamValue) -> bool {
     // A float cannot represent every whole number.

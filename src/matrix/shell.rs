@@ -1,10 +1,10 @@
-//! Lines of shell in a matrix: what an env does before its jobs start on other machines.
+//! Lines of shell in a matrix, which run before an env's jobs start on other machines.
 
 use super::mask::{is_like_a_variable, is_part_of_a_name};
 use super::note::Notes;
 use super::reader::{list, text};
 use super::tree::{Node, Value};
-use crate::record::{holds_password, looks_secret};
+use crate::record::{contains_password, looks_secret};
 
 /// The items of a list that can be missing, each read by `item`.
 pub(super) fn texts(
@@ -21,12 +21,12 @@ pub(super) fn texts(
 /// Comments at the beginning of a script that `sbatch` takes for options.
 const DIRECTIVES: [&str; 2] = ["#SBATCH", "#PBS"];
 
-/// One line of shell. Its value is saved as clear text, so it may hold no secret.
+/// One line of shell. Its value is saved as clear text, so it must not contain a secret.
 pub(super) fn shell_line(node: &Node, notes: &mut Notes) -> Option<String> {
     let expected = "one line of shell without control characters, such as `module load cuda/12`";
     let line = text(node, expected, notes)?;
-    if holds_password("", &line.value) || sets_secret(&line.value) || tells_secret(&line.value) {
-        let message = "holds a secret, but lines of `setup` are saved as clear text";
+    if contains_password("", &line.value) || sets_secret(&line.value) || passes_secret(&line.value) {
+        let message = "contains a secret, but lines of `setup` are saved as clear text";
         let hint = "move it into a file that only you can read, and load that: `. ~/secrets.sh`".to_owned();
         notes.add_with_hint(line.span, &line.value, message, Some(hint));
         return None;
@@ -44,14 +44,14 @@ pub(super) fn shell_line(node: &Node, notes: &mut Notes) -> Option<String> {
     Some(line.value)
 }
 
-/// How the names of options end whose value is no secret, but tells where one is.
-const WHERE_IT_IS: [&str; 5] = ["command", "dir", "env", "file", "path"];
+/// The endings of options whose value is the location of a secret.
+const LOCATION_ENDINGS: [&str; 5] = ["command", "dir", "env", "file", "path"];
 
-/// What is in the name of an option for a secret key. Other keys sort, or look something up.
+/// Words in the name of an option for a secret key. Other keys are for sorting or lookups.
 const OF_SECRET_KEYS: [&str; 4] = ["access", "api", "private", "secret"];
 
-/// Whether `line` gives a plain value to an option that looks like a secret: `--token=x`, or `--api-key x`.
-fn tells_secret(line: &str) -> bool {
+/// Whether `line` has an option that looks like a secret with a literal value: `--token=x`, or `--api-key x`.
+fn passes_secret(line: &str) -> bool {
     let mut words = line.split_whitespace().peekable();
     while let Some(word) = words.next() {
         let Some(option) = word.strip_prefix("--") else { continue };
@@ -59,7 +59,7 @@ fn tells_secret(line: &str) -> bool {
             Some((name, value)) => (name, Some(value)),
             None => (option, words.peek().copied().filter(|next| !next.starts_with('-'))),
         };
-        let is_place = WHERE_IT_IS.iter().any(|end| name.ends_with(end));
+        let is_place = LOCATION_ENDINGS.iter().any(|end| name.ends_with(end));
         let is_other_key = name.ends_with("key") && !OF_SECRET_KEYS.iter().any(|word| name.contains(word));
         let is_named = !is_place && !is_other_key && looks_secret(&name.replace('-', "_"));
         if is_named && value.is_some_and(is_plain) {
@@ -69,13 +69,13 @@ fn tells_secret(line: &str) -> bool {
     false
 }
 
-/// Whether a value stands there as it is, and is not what the shell itself finds out, such as `$(cat file)`.
+/// Whether a value is literal, unlike an expansion of the shell such as `$(cat file)`.
 fn is_plain(value: &str) -> bool {
     let value = value.trim_start_matches(['"', '\'']);
     value.starts_with(|first: char| !first.is_whitespace() && !"$`;&|)>".contains(first))
 }
 
-/// Whether `line` gives a plain value to a variable that looks like a secret.
+/// Whether `line` assigns a literal value to a variable that looks like a secret.
 fn sets_secret(line: &str) -> bool {
     line.match_indices('=').any(|(at, _)| {
         let name = line[..at].rsplit(|letter| !is_part_of_a_name(letter)).next().unwrap_or_default();
@@ -88,11 +88,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_option_that_tells_a_secret_is_seen() {
+    fn an_option_with_a_literal_secret_is_found() {
         for line in
             ["wandb login --token=x", "hf login --token x", "a --api-key='x' b", "a --db-password=\"x\""]
         {
-            assert!(tells_secret(line), "{line}");
+            assert!(passes_secret(line), "{line}");
         }
         for line in [
             "a --token=$(cat t)",
@@ -106,7 +106,7 @@ mod tests {
             "a --partition=gpu --time 2",
             "a token=x",
         ] {
-            assert!(!tells_secret(line), "{line}");
+            assert!(!passes_secret(line), "{line}");
         }
     }
 }

@@ -4,8 +4,8 @@ use super::note::{Notes, Spanned};
 use super::{Env, Include};
 use crate::text::grouped;
 
-/// Whether there are few enough jobs to look at each one: at most `most`. Too many would take all memory. What
-/// `exclude` removes is counted too, because only looking at each shows what it removes.
+/// Whether there are few enough jobs to expand: at most `most`. More could exhaust the memory. Jobs that `exclude`
+/// removes are counted too, because finding them needs the expansion.
 ///
 /// `envs` have their names in the file; an env is `None` if mistakes leave it unknown.
 pub(super) fn is_small_enough(

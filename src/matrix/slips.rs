@@ -1,21 +1,21 @@
 //! Rules of the JSON Schema for names with one typing error: `chanels_last`, `{btach}`.
 //!
-//! A worker of one's own can have parameters of any name, if a placeholder uses it. So a name that only looks like a
-//! typing error is right where parameters and placeholders agree about it. Each known name has a rule of its own,
-//! because errors in two different names would otherwise excuse each other.
+//! A custom worker can have parameters of any name, if a placeholder uses it. So a name that looks like a typing error
+//! is valid if it occurs both as a parameter and as a placeholder. Each known name has a separate rule, because errors
+//! in two different names would otherwise cancel each other out.
 
 use serde_json::{Map, Value, json};
 
 use super::keys;
 use crate::job::PARAMETERS;
 
-/// Shorter names are so near to each other that nobody can say which one was meant.
+/// Shorter names are too similar to decide which one was meant.
 const SHORTEST: usize = 4;
 
-/// A letter of a name, also of one with a dash for a line.
+/// A letter of a name, including a dash typed instead of an underscore.
 const LETTER: &str = r"[\w-]";
 
-/// What the rules refer to, by name.
+/// The definitions that the rules refer to, by name.
 pub(super) fn definitions() -> Map<String, Value> {
     let mut definitions = Map::new();
     for name in names() {
@@ -27,8 +27,8 @@ pub(super) fn definitions() -> Map<String, Value> {
     definitions
 }
 
-/// For each known name: parameters with that typing error and placeholders with it come together or not at all. An
-/// entry of `exclude` can have it if placeholders have, and declares nothing.
+/// For each known name: a misspelling of it must occur both as a parameter and as a placeholder, or not at all. An
+/// entry of `exclude` can use it if a placeholder does, but does not declare it.
 pub(super) fn rules() -> Vec<Value> {
     let both = |name: &str| {
         let [undeclared, unused] = [undeclared(name), unused(name)].map(|name| reference(&name));
@@ -48,7 +48,7 @@ fn names() -> Vec<&'static str> {
     names
 }
 
-/// What keys of parameters and of configs, and placeholders, are called.
+/// The names of parameters, of a config's keys, and of placeholders.
 fn known() -> Vec<&'static str> {
     let parameters = PARAMETERS.iter().map(|parameter| parameter.name());
     let mut names: Vec<&str> =
@@ -91,7 +91,7 @@ fn not_in_a_word(name: &str) -> Value {
     json!({ "pattern": placeholder_pattern(name), "patternErrorMessage": message })
 }
 
-/// A matrix in which each object that declares parameters fits `rule`.
+/// A matrix in which each object that declares parameters satisfies `rule`.
 fn in_no_declaration(rule: &Value) -> Value {
     let of_env = json!({ "params": rule, "axes": rule });
     json!({ "properties": {
@@ -102,7 +102,7 @@ fn in_no_declaration(rule: &Value) -> Value {
     } })
 }
 
-/// A matrix in which each word of a command fits `rule`.
+/// A matrix in which each word of a command satisfies `rule`.
 fn in_no_command(rule: &Value) -> Value {
     let worker = json!({ "properties": { "command": { "items": rule } } });
     json!({ "properties": {
@@ -122,14 +122,14 @@ fn placeholder_pattern(name: &str) -> String {
     format!(r"^(?![\s\S]*\{{{is_placeholder}{}{}\}})", unless_known(name, r"\}"), slips(name))
 }
 
-/// Refuses `name` and the known names that are near to it, if `end` follows.
+/// Refuses `name` and the known names that are similar to it, if `end` follows.
 fn unless_known(name: &str, end: &str) -> String {
     let near = |other: &&str| strsim::osa_distance(name, other) <= 1;
     let names: Vec<&str> = known().into_iter().filter(near).collect();
     format!("(?!(?:{}){end})", names.join("|"))
 }
 
-/// Matches what has one letter missing, added, swapped with its neighbour or wrong, and `name` itself.
+/// Matches `name` itself, and `name` with one letter missing, added, wrong or swapped with its neighbour.
 fn slips(name: &str) -> String {
     let Some(first) = name.chars().next() else { return LETTER.to_owned() };
     let rest = &name[first.len_utf8()..];
@@ -146,7 +146,7 @@ mod tests {
 
     use super::*;
 
-    /// What an editor takes for slips of a name. To build it takes longer than to ask it.
+    /// The slips of a name that an editor recognises. Building a validator takes longer than using it, so it is kept.
     struct Slips {
         keys: Validator,
         words: Validator,
@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_further_away_is_no_slip() {
+    fn names_with_two_errors_are_not_slips() {
         for (key, name) in [
             ("batch", "batch"),
             ("bat", "batch"),
@@ -206,11 +206,11 @@ mod tests {
         assert!(Slips::of("channels_last").has("channels-last"), "a dash is a slip");
     }
 
-    /// They are near to each other, but nobody mistyped them.
+    /// They are similar, but not typing errors.
     #[test]
     fn no_known_name_is_a_slip_of_another() {
         let (repeat, repeats) = ("repeat", "repeats");
-        assert!(known().contains(&repeat) && known().contains(&repeats), "two names that are near");
+        assert!(known().contains(&repeat) && known().contains(&repeats), "two similar names");
         for name in names() {
             let found = Slips::of(name);
             for other in known() {

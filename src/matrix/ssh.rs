@@ -17,9 +17,9 @@ use crate::job::Name;
 pub struct SshRequest {
     /// The host, as `ssh` knows it: an alias of its configuration, a name, or `user@name`.
     pub host: String,
-    /// The directory there that stands for the project: absolute, or below the home with or without `~/`.
+    /// The directory of the project there: absolute, or below the home with or without `~/`.
     pub directory: Option<String>,
-    /// The lines of shell before anything of ours starts there. None has a line break.
+    /// The lines of shell before any of our programs starts there, without line breaks.
     pub setup: Vec<String>,
     /// Further files and directories of the project that are copied there: paths below the project.
     pub files: Vec<String>,
@@ -29,11 +29,11 @@ pub struct SshRequest {
     pub retries: u32,
 }
 
-/// How often jobs are handed over again if nobody says.
+/// The default of `retries`.
 pub(super) const USUAL_RETRIES: u32 = 3;
 
 impl SshRequest {
-    /// The directory there for the matrix called `matrix`, as the user's shell there takes it after `cd`: below the
+    /// The directory there for the matrix called `matrix`, as the argument of `cd` in the user's shell there: below the
     /// home if it is not absolute.
     pub fn directory(&self, matrix: &Name) -> String {
         match &self.directory {
@@ -43,14 +43,14 @@ impl SshRequest {
     }
 }
 
-/// Reads what `where: { ssh: … }` says; `None` if no host is named.
+/// Reads `where: { ssh: … }`; `None` if no host is named.
 pub(super) fn read_ssh(node: &Node, notes: &mut Notes) -> Option<SshRequest> {
     let map = entries(node, "a host and how to use it, such as `{ host: mac-mini }`", notes);
     check_keys(map, &[keys::SSH], "`ssh`", notes);
     let host = match get(map, "host") {
         Some(node) => host(node, notes),
         None => {
-            // Whoever wrote no map at all was told so.
+            // A value that is not a map was reported already.
             if matches!(node.value, Value::Map(_) | Value::Null) {
                 notes.add(node.span, "ssh", "has no `host`: the name by which `ssh` knows it");
             }
@@ -79,8 +79,8 @@ fn host(node: &Node, notes: &mut Notes) -> Option<String> {
         return None;
     }
     if host.value.contains("://") || host.value.rsplit('@').next().is_some_and(|name| name.contains(':')) {
-        let hint = "a port belongs into ~/.ssh/config: `Host` with `HostName` and `Port`".to_owned();
-        notes.add_with_hint(host.span, &host.value, "is no host's name", Some(hint));
+        let hint = "a port belongs in ~/.ssh/config: `Host` with `HostName` and `Port`".to_owned();
+        notes.add_with_hint(host.span, &host.value, "is not the name of a host", Some(hint));
         return None;
     }
     Some(host.value)
@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn every_wish_arrives() {
+    fn every_key_is_read() {
         let asked = request(
             "{ host: me@10.0.0.7, directory: ~/bench, setup: [. venv/bin/activate], files: [src, conf/a.yaml], \
              program: /opt/orchestrate, retries: 0 }",
@@ -164,8 +164,8 @@ mod tests {
     }
 
     #[test]
-    fn each_mistake_is_told_once() {
-        for (ssh, told) in [
+    fn each_mistake_is_reported_once() {
+        for (ssh, expected) in [
             ("mac-mini", "expected a host and how to use it"),
             ("{}", "has no `host`"),
             ("~", "has no `host`"),
@@ -174,7 +174,7 @@ mod tests {
             ("{ host: -oProxyCommand=x }", "expected the name by which `ssh` knows a host"),
             ("{ host: a b }", "expected the name by which `ssh` knows a host"),
             ("{ host: \"$(x)\" }", "expected the name by which `ssh` knows a host"),
-            ("{ host: \"a:22\" }", "a port belongs into"),
+            ("{ host: \"a:22\" }", "a port belongs in"),
             ("{ host: ~ }", "expected the name by which `ssh` knows a host"),
             ("{ host: a, directory: ../b }", "without `..`"),
             ("{ host: a, directory: ~b/c }", "absolute, or below the home"),
@@ -182,15 +182,15 @@ mod tests {
             ("{ host: a, files: [/etc/passwd] }", "is not below the project"),
             ("{ host: a, files: [../x] }", "is not below the project"),
             ("{ host: a, files: x }", "write `[x]`"),
-            ("{ host: a, setup: [\"export HF_TOKEN=hush\"] }", "holds a secret"),
-            ("{ host: a, setup: [\"wandb login --token=hush\"] }", "holds a secret"),
+            ("{ host: a, setup: [\"export HF_TOKEN=hush\"] }", "contains a secret"),
+            ("{ host: a, setup: [\"wandb login --token=hush\"] }", "contains a secret"),
             ("{ host: a, setup: [\"module load a \\\\\"] }", "would join the next line to it"),
             ("{ host: a, program: 17 }", "if you mean text, put it in quotes"),
             ("{ host: a, retries: 101 }", "from 0 to 100"),
         ] {
             let notes = matrix(ssh).unwrap_err();
             let sentences: Vec<String> = notes.iter().map(Note::sentence).collect();
-            assert!(sentences.len() == 1 && sentences[0].contains(told), "{ssh}: {sentences:?}");
+            assert!(sentences.len() == 1 && sentences[0].contains(expected), "{ssh}: {sentences:?}");
         }
     }
 }

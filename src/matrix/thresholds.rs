@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn mistakes_say_what_was_meant() {
+    fn mistakes_suggest_corrections() {
         assert!(mistake("{ high-variation: 0.1 }").contains("did you mean `high_variation`"));
         assert!(mistake("{ high_variation: 10 }").contains("a number from 0 to 1 (0 % to 100 %)"));
         assert!(mistake("{ high_variation: 10 % }").contains("a number from 0 to 1"));

@@ -1,7 +1,7 @@
 //! A YAML text as a tree of values with their positions.
 //!
 //! `serde` stops at the first value of a wrong type. A tree has no wrong types, so its readers can report all mistakes
-//! of a file at once. `serde-saphyr` handles the YAML itself: syntax, aliases, merge keys, and budgets against
+//! of a file together. `serde-saphyr` handles the YAML itself: syntax, aliases, merge keys, and budgets against
 //! malicious texts.
 
 use std::collections::HashSet;
@@ -27,12 +27,12 @@ pub(super) struct Node {
     pub(super) value: Value,
     /// The position.
     pub(super) span: Span,
-    /// A number or a switch as the file has it, if that is not [`Value::word`]: `007`, `1.10`, `True`.
+    /// A number or a switch as spelled in the file, if that differs from [`Value::word`]: `007`, `1.10`, `True`.
     written: Option<Box<str>>,
 }
 
 impl Node {
-    /// The word or number as the file has it, for whoever wants its letters and not its value.
+    /// The word or number as spelled in the file, for callers that need its spelling and not its value.
     pub(super) fn as_written(&self) -> String {
         self.written.as_ref().map_or_else(|| self.value.word(), |text| text.to_string())
     }
@@ -179,7 +179,7 @@ impl Located {
     }
 }
 
-/// Whether `text` is how a file has the number or switch `value`, and another word than the value's own.
+/// Whether `text` is a spelling of the number or switch `value` that differs from its [`Value::word`].
 fn is_rewritten(value: &Value, text: &str) -> bool {
     // After a tag, a number can be in quotes.
     let is_plain = || text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"+-._:".contains(&byte));
@@ -191,7 +191,7 @@ fn is_rewritten(value: &Value, text: &str) -> bool {
     }
 }
 
-/// The number `value`, written as `text`. An integer that does not fit in an `i64` would lose digits as a float.
+/// The number `value`, written as `text`. An integer beyond `i64` would lose digits as a float.
 fn float(value: f64, text: &str) -> Value {
     let digits = text.strip_prefix(['-', '+']).unwrap_or(text);
     let is_whole = digits.bytes().all(|byte| byte.is_ascii_digit());
@@ -215,7 +215,7 @@ fn text_at<'a>(location: &Location, source: &'a str) -> &'a str {
 fn span_of(location: &Location, source: &str) -> Span {
     let span = location.span();
     let rest = span.byte_offset().map(to_usize).and_then(|offset| source.get(offset..)).unwrap_or("");
-    // All of a file can be one line, so nobody looks for its end.
+    // The whole file can be one line, so the end of the line is not searched for.
     let on_line = rest.char_indices().take(to_usize(span.len())).take_while(|(_, letter)| *letter != '\n');
     let end = on_line.last().map_or(0, |(start, letter)| start + letter.len_utf8());
     Span {
@@ -399,7 +399,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_and_switches_are_known_as_they_are_written() {
+    fn the_spelling_of_numbers_and_switches_is_kept() {
         for text in [
             "007",
             "0123",
@@ -433,7 +433,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_yaml_gets_a_place() {
+    fn syntax_errors_have_a_position() {
         for (source, line) in [("a: [1, 2\nb: 3\n", 2), ("a: b: c\n", 1), ("a: \"x\n", 2), ("a: *b\n", 1)] {
             let note = parse(source).unwrap_err();
             assert!(note.span.line >= 1 && note.span.line <= line + 1, "{source:?}: {note:?}");
@@ -446,7 +446,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bomb_does_not_go_off() {
+    fn a_bomb_of_aliases_is_rejected() {
         let mut source = "a0: &a0 [1, 1, 1, 1, 1, 1, 1, 1, 1, 1]\n".to_owned();
         for level in 1..20 {
             let alias = format!("*a{}", level - 1);

@@ -1,4 +1,4 @@
-//! The environment variables of an env: which there are, and which of them are secret.
+//! The environment variables of an env: `variables`, `secret`, `not_secret` and `pass`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -7,7 +7,7 @@ use super::keys;
 use super::note::{Notes, Spanned};
 use super::reader::{entries, get, list, text};
 use super::tree::{Entry, Node, Value};
-use crate::record::{Bearing, bearing, holds_password, is_set_by_us, looks_secret};
+use crate::record::{Influence, contains_password, influence, is_set_by_us, looks_secret};
 
 /// The value of a secret variable. It is not printed, not even for debugging, and cannot be written to a file.
 #[derive(Clone, PartialEq, Eq)]
@@ -19,7 +19,7 @@ impl Secret {
         Secret(value)
     }
 
-    /// The value, for the worker's environment and for nothing else.
+    /// The value, only for the worker's environment.
     pub fn reveal(&self) -> &str {
         &self.0
     }
@@ -34,11 +34,11 @@ impl fmt::Debug for Secret {
 /// The variables that an env adds to its workers' environment.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Variables {
-    /// Those whose values everybody may see.
+    /// Variables with their values, which are not secret.
     pub open: BTreeMap<String, String>,
-    /// Those whose values nobody may see. The matrix does not have the value of each.
+    /// Secret variables. Their values can be missing in the matrix.
     pub secret: BTreeMap<String, Option<Secret>>,
-    /// Those that workers inherit from orchestrate's own environment: names, and beginnings of names with `*`.
+    /// Variables that workers inherit from orchestrate's own environment: names, and prefixes with `*`.
     pub pass: BTreeSet<String>,
 }
 
@@ -51,9 +51,9 @@ pub(super) fn read_variables(env: &[Entry], notes: &mut Notes) -> Variables {
     let pass = read_pass(env, &open, &secret, notes);
     check_secret(&secret, notes);
     check_not_secret(&not_secret, &secret, &open, notes);
-    let told =
+    let set_of =
         |names: &[Spanned<String>]| names.iter().map(|name| name.value.clone()).collect::<BTreeSet<_>>();
-    let (declared, not_secret) = (told(&secret), told(&not_secret));
+    let (declared, not_secret) = (set_of(&secret), set_of(&not_secret));
     let found = open.iter().filter(|(name, value)| is_like_a_secret(name, value)).map(|(name, _)| name);
     let found = found.filter(|name| !not_secret.contains(*name)).cloned();
     let names: BTreeSet<String> = found.chain(declared).collect();
@@ -63,7 +63,7 @@ pub(super) fn read_variables(env: &[Entry], notes: &mut Notes) -> Variables {
 
 /// Whether the name of a variable or its value shows that it is a secret.
 fn is_like_a_secret(name: &str, value: &str) -> bool {
-    looks_secret(name) || holds_password(name, value)
+    looks_secret(name) || contains_password(name, value)
 }
 
 fn read_values(node: &Node, notes: &mut Notes) -> BTreeMap<String, String> {
@@ -96,7 +96,7 @@ fn read_values(node: &Node, notes: &mut Notes) -> BTreeMap<String, String> {
     variables
 }
 
-/// Whether `text` contains `${NAME}`, which a shell would replace and nobody means literally.
+/// Whether `text` contains `${NAME}`, which a shell would expand and which is hardly meant literally.
 fn is_reference(text: &str) -> bool {
     text.split("${").skip(1).any(|rest| {
         let name = rest.split('}').next().filter(|name| name.len() < rest.len());
@@ -125,7 +125,7 @@ fn read_names(node: &Node, notes: &mut Notes) -> Vec<Spanned<String>> {
     names
 }
 
-/// The names and beginnings of names under `pass`. `open` and `secret` are the variables that have a value otherwise.
+/// The names and prefixes under `pass`. `open` and `secret` are the variables that already have a value.
 fn read_pass(
     env: &[Entry],
     open: &BTreeMap<String, String>,
@@ -152,7 +152,7 @@ fn read_pass(
     patterns.into_iter().map(|pattern| pattern.value).collect()
 }
 
-/// Whether an env can pass on what `pattern` stands for.
+/// Whether an env can pass on the variables that match `pattern`.
 fn check_pattern(pattern: &Spanned<String>, notes: &mut Notes) -> bool {
     let (beginning, is_name) = match pattern.value.strip_suffix('*') {
         Some(beginning) => (beginning, false),
@@ -163,9 +163,7 @@ fn check_pattern(pattern: &Spanned<String>, notes: &mut Notes) -> bool {
         false
     };
     if !is_variable_name(beginning) {
-        return refuse(
-            "expected an environment variable's name, or its beginning and `*`, such as `WANDB_*`",
-        );
+        return refuse("expected an environment variable's name, or a prefix and `*`, such as `WANDB_*`");
     }
     if keys::DEVICE_VARIABLES.contains(&beginning)
         || keys::OUTPUT_VARIABLES.contains(&beginning)
@@ -174,11 +172,11 @@ fn check_pattern(pattern: &Spanned<String>, notes: &mut Notes) -> bool {
         return check_variable(pattern, notes);
     }
     if is_set_by_us(beginning) {
-        return refuse("orchestrate sets it for every worker; another value can stand under `variables`");
+        return refuse("orchestrate sets it for every worker; to change it, declare it under `variables`");
     }
     if is_name && looks_secret(beginning) {
         return refuse(
-            "looks like a secret: list it under `secret`, which passes it on and writes it nowhere",
+            "looks like a secret: list it under `secret`, which passes it on without saving its value",
         );
     }
     true
@@ -203,7 +201,7 @@ fn check_variable(name: &Spanned<String>, notes: &mut Notes) -> bool {
         notes.add(
             name.span,
             &name.value,
-            "tells the worker where to write: orchestrate sets it for each job",
+            "is an output path of the worker: orchestrate sets it for each job",
         );
         return false;
     }
@@ -227,11 +225,11 @@ fn check_secret(secret: &[Spanned<String>], notes: &mut Notes) {
             word if keys::SETTING_VARIABLES.contains(&word) => {
                 "orchestrate sets it, and results depend on its value"
             }
-            word => match bearing(word) {
-                Some(Bearing::Nothing | Bearing::Search) => {
+            word => match influence(word) {
+                Some(Influence::Nothing | Influence::Search) => {
                     "every worker gets it, and programs are found by it"
                 }
-                Some(Bearing::Setting) => "every worker gets it, and results depend on its value",
+                Some(Influence::Setting) => "every worker gets it, and results depend on its value",
                 None => continue,
             },
         };

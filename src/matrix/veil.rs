@@ -1,5 +1,5 @@
-//! Finds the values of secret variables in a matrix file: those in `variables` and those that stand where nobody
-//! expects them, for example after a name that is indented wrongly.
+//! Finds the values of secret variables in a matrix file: those in `variables`, and those in unexpected places, for
+//! example after a name that is indented wrongly.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,20 +8,20 @@ use serde_yaml::granit_parser::{Event, Marker, Parser, Span};
 use super::mask::{HIDDEN, LISTS, Mask, PASS, begins_list, is_like_a_variable, is_part_of_a_name};
 use super::note::Note;
 use super::tree::{self, Node, Value};
-use crate::record::{holds_password, looks_secret};
+use crate::record::{contains_password, looks_secret};
 use crate::text::did_you_mean;
 
-/// What can be shown of a matrix file.
+/// The parts of a matrix file that can be shown.
 pub(super) struct Veil {
-    /// `None` if the file is not YAML, and something in it looks like a secret. Nobody can tell where in such a file a
-    /// value begins and ends, so nothing of it is shown.
+    /// `None` if the file is not YAML and contains a word that looks like a secret. The beginning and end of values are
+    /// unknown in such a file, so no part of it is shown.
     mask: Option<Mask>,
     /// For each line with a part of a secret's value, the number of characters before it.
     cuts: BTreeMap<usize, usize>,
 }
 
 impl Veil {
-    /// The veil over `source`, whose lines end in `\n`.
+    /// The veil for `source`, whose lines end in `\n`.
     pub(super) fn over(source: &str) -> Veil {
         match tree::parse(source) {
             Ok((node, _)) => {
@@ -35,12 +35,12 @@ impl Veil {
         }
     }
 
-    /// How much of `line`, which is line `number` of the file, can be shown, in characters. All of it if `None`.
+    /// The number of leading characters of `line`, line `number` of the file, that can be shown. `None` means all.
     pub(super) fn visible(&self, number: usize, line: &str) -> Option<usize> {
         let Some(mask) = &self.mask else { return Some(0) };
         let from = mask.cut(line).map(|byte| line[..byte].chars().count());
         let Some(end) = self.cuts.get(&number).copied() else { return from };
-        // What separates a name from its value can be shown.
+        // The separator between a name and its value can be shown.
         let is_separator = |letter: char| letter == ':' || letter == ' ';
         let separators = line.chars().skip(end).take_while(|letter| is_separator(*letter)).count();
         Some(from.map_or(end, |from| if from <= end + separators { from } else { end }))
@@ -52,18 +52,18 @@ pub(super) fn mask_of(tree: &Node) -> Mask {
     let mut names = BTreeSet::new();
     each_entry(tree, &mut |key, node| match &node.value {
         _ if is_list_of_secrets(key) => names.extend(names_in(node)),
-        // The file can have letters of it as escapes.
-        Value::Text(_) | Value::List(_) if scalars(node).iter().any(|word| holds_password(key, word)) => {
+        // The file can have some of its letters as escapes.
+        Value::Text(_) | Value::List(_) if scalars(node).iter().any(|word| contains_password(key, word)) => {
             names.insert(key.to_owned());
         }
         _ => {}
     });
     let by_name = Mask::new(names.clone(), BTreeSet::new());
-    // Somebody can have written an address with a password where no variable belongs.
+    // An address with a password can occur outside of variables.
     let mut values: BTreeSet<String> =
-        words(tree).into_iter().filter(|word| holds_password("", word)).collect();
+        words(tree).into_iter().filter(|word| contains_password("", word)).collect();
     each_entry(tree, &mut |key, node| match (key, &node.value) {
-        // There, every name is that of a variable.
+        // There, every key is the name of a variable.
         ("variables", Value::Map(entries)) => {
             let secret = entries.iter().filter(|(name, _)| looks_secret(&name.value));
             values.extend(secret.flat_map(|(_, node)| words(node)));
@@ -76,7 +76,7 @@ pub(super) fn mask_of(tree: &Node) -> Mask {
     Mask::new(names, values)
 }
 
-/// `note` about `source`, which is not YAML, without what it quotes if a secret can be among it.
+/// `note` about `source`, which is not YAML, without its quotes if they can contain a secret.
 pub(super) fn without_quotes(note: Note, source: &str) -> Note {
     if !names_a_secret(source) {
         return note;
@@ -85,7 +85,8 @@ pub(super) fn without_quotes(note: Note, source: &str) -> Note {
     Note { message: format!("{message}; no line is shown, because the file names a secret"), ..note }
 }
 
-/// `text` with [`HIDDEN`] from each `quote` at the beginning of a word to the next one. An apostrophe begins no word.
+/// `text` with [`HIDDEN`] from each `quote` at the beginning of a word to the next one. An apostrophe is not at the
+/// beginning of a word.
 fn without_quoted(text: &str, quote: char) -> String {
     let mut shown = String::new();
     let mut rest = text;
@@ -105,7 +106,7 @@ fn without_quoted(text: &str, quote: char) -> String {
 /// Whether an address in `text` has a password, or a word looks like the name of a secret, or like the list of them.
 /// Such a word has a value, or is written as variables are.
 fn names_a_secret(text: &str) -> bool {
-    if holds_password("", text) {
+    if contains_password("", text) {
         return true;
     }
     let mut rest = text;
@@ -140,7 +141,7 @@ fn each_entry(node: &Node, visit: &mut impl FnMut(&str, &Node)) {
     }
 }
 
-/// Each word, key and number in `node`. A switch and nothing are no secrets.
+/// Each word, key and number in `node`. Switches and null are not secrets.
 fn words(node: &Node) -> Vec<String> {
     match &node.value {
         Value::Text(_) | Value::Int(_) | Value::Float(_) | Value::Unkept(_) => {
@@ -169,7 +170,7 @@ fn beside_names(list: &Node, items: &[Node], by_name: &Mask) -> Vec<String> {
     beside.filter(|word| !by_name.is_secret(word)).collect()
 }
 
-/// Each word and number in `node` that is no key.
+/// Each word and number in `node`, without keys.
 fn scalars(node: &Node) -> Vec<String> {
     match &node.value {
         Value::Map(entries) => entries.iter().flat_map(|(_, node)| scalars(node)).collect(),
@@ -183,7 +184,7 @@ fn scalars(node: &Node) -> Vec<String> {
     }
 }
 
-/// The names in a list of secrets. Somebody can have written values there too: `secret: { A: x }` or `secret: A=x`.
+/// The names in a list of secrets. By mistake, the list can have values too: `secret: { A: x }` or `secret: A=x`.
 fn names_in(node: &Node) -> Vec<String> {
     match &node.value {
         Value::Text(text) => {
@@ -257,7 +258,7 @@ impl Places<'_> {
         self.node_ended(Some(span.end));
     }
 
-    /// Notes that a list begins. The names that are passed on are no secret.
+    /// Notes that a list begins. The names of inherited variables are not secret.
     fn list_began(&mut self) {
         let depth = self.open.len();
         self.name.take_if(|(_, at)| self.is_pass && *at == depth);
@@ -298,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn a_value_of_several_lines_is_hidden_and_what_surrounds_it_is_not() {
+    fn only_the_lines_of_a_value_of_several_lines_are_hidden() {
         for value in [
             "|\n    hush\n\n    b: hush",
             "\"hu\\\n    sh\"",
@@ -337,7 +338,7 @@ mod tests {
     }
 
     #[test]
-    fn names_that_are_passed_on_are_no_secrets_but_a_password_is_one() {
+    fn names_under_pass_are_not_secrets_but_passwords_are() {
         for list in ["pass: [DATA_ROOT, \"WANDB_*\"]", "pass:\n- DATA_ROOT", "a: [\npass: [DATA_ROOT]"] {
             assert_eq!(shown(list).join("\n"), list);
         }
@@ -363,7 +364,7 @@ mod tests {
     }
 
     #[test]
-    fn an_address_with_a_password_is_hidden_wherever_it_stands() {
+    fn an_address_with_a_password_is_hidden_anywhere() {
         let text =
             "a: &it http://me:hush@h\nb: [\"x=http://me:hu\\x73h@h\", 1]\nc: 'http://me:hush@h' # d\ne: *it";
         let lines = shown(text);
@@ -373,7 +374,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_shown_of_what_is_no_yaml_if_it_names_a_secret() {
+    fn invalid_yaml_that_names_a_secret_is_hidden_entirely() {
         assert_eq!(shown("a: [\nb: 1"), ["a: [", "b: 1"]);
         assert_eq!(shown("HF_TOKEN hush\na: 1"), [HIDDEN, HIDDEN]);
         assert_eq!(shown("a: [\nsecret: [A]"), [HIDDEN, HIDDEN]);
@@ -385,7 +386,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_message_quotes_is_left_out() {
+    fn quotes_in_a_message_are_hidden() {
         let text = "the tag isn't known: `hush`, 'hush' or \"hush";
         let shown =
             ['`', '"', '\''].into_iter().fold(text.to_owned(), |text, quote| without_quoted(&text, quote));

@@ -1,6 +1,6 @@
-//! The names of GPU metrics: what they mean, which ones mean the same, and what replaces an outdated name.
+//! The names of GPU metrics: their meaning, synonyms, and the replacements of outdated names.
 //! The matrix calls it to check names, `record::ncu` to choose and parse metrics. It depends on no other room. It
-//! never holds a value and never asks a device: what a device offers is an argument.
+//! never contains a value and never asks a device: the metrics of a device are an argument.
 
 mod name;
 mod translate;

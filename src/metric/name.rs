@@ -1,4 +1,4 @@
-//! What the metrics of Nsight Compute mean, and the compute capabilities of chips.
+//! The meanings of the metrics of Nsight Compute, and the compute capabilities of chips.
 
 use std::fmt;
 use std::str::FromStr;
@@ -109,7 +109,7 @@ impl CoreOperation {
     }
 }
 
-/// What a metric measures.
+/// The quantity that a metric measures.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Meaning {
     /// Instructions executed by CUDA cores, counted once per thread that was not predicated off.
@@ -156,7 +156,7 @@ impl Meaning {
     }
 }
 
-/// The base names of one kind of CUDA-core instructions: counted per SM, and per SM sub-partition. Both give the same
+/// The base names of one kind of CUDA-core instructions: counted per SM, and per SM sub-partition. Both have the same
 /// sum; the first is preferred if a chip has both.
 pub fn core_bases(format: CoreFormat, operation: CoreOperation) -> [String; 2] {
     let (letter, word) = (format.letter(), operation.word());
@@ -230,14 +230,14 @@ impl TensorPath {
         overlapping_sources(self.source(), other.source()) && agree("_dst_") && agree("_sparsity_")
     }
 
-    /// How many qualifiers narrow it down: `_dst_`, `_sparsity_`.
-    fn narrowness(&self) -> usize {
+    /// The number of its qualifiers: `_dst_`, `_sparsity_`.
+    fn qualifiers(&self) -> usize {
         ["_dst_", "_sparsity_"].iter().filter(|tag| self.part(tag).is_some()).count()
     }
 }
 
-/// Whether two names of source types can refer to the same operations. NVIDIA's own rooflines add `fp4` and
-/// `fp4_fp6_fp8`, which are different instructions. Nothing similar is known of the wider types, so for them one shared
+/// Whether two names of source types can refer to the same operations. The rooflines of Nsight Compute add `fp4` and
+/// `fp4_fp6_fp8`, which are different instructions. This is not known of the wider types, so for them one shared
 /// type is enough.
 fn overlapping_sources(one: &str, other: &str) -> bool {
     let is_wide = |name: &&str| matches!(*name, "fp16" | "bf16" | "tf32" | "fp64");
@@ -250,13 +250,13 @@ fn overlapping_sources(one: &str, other: &str) -> bool {
 pub fn disjoint_paths(all: impl IntoIterator<Item = TensorPath>) -> (Vec<TensorPath>, Vec<TensorPath>) {
     let mut paths: Vec<TensorPath> =
         all.into_iter().filter(|path| path.is_floating() && !path.is_by_instruction()).collect();
-    paths.sort_by_key(|path| (path.narrowness(), path.clone()));
+    paths.sort_by_key(|path| (path.qualifiers(), path.clone()));
     let (mut taken, mut left_out) = (Vec::<TensorPath>::new(), Vec::new());
     for path in paths {
         match taken.iter().find(|other| other.overlaps(&path)) {
             None => taken.push(path),
             // The whole path already counts this part.
-            Some(whole) if whole.source() == path.source() && whole.narrowness() < path.narrowness() => {}
+            Some(whole) if whole.source() == path.source() && whole.qualifiers() < path.qualifiers() => {}
             Some(_) => left_out.push(path),
         }
     }
@@ -264,8 +264,8 @@ pub fn disjoint_paths(all: impl IntoIterator<Item = TensorPath>) -> (Vec<TensorP
     (taken, left_out)
 }
 
-/// The base names for bytes read and bytes written, which changed with Blackwell: the chip's own first, then those of
-/// the other generation.
+/// The base names for bytes read and bytes written, which changed with Blackwell: those of the chip first, then those
+/// of the other generation.
 pub fn split_names(capability: Option<Capability>) -> [[&'static str; 2]; 2] {
     let older = [["dram__bytes_read", "dram__bytes_op_read"], ["dram__bytes_write", "dram__bytes_op_write"]];
     let is_blackwell = capability.is_some_and(|capability| capability.major >= 10);

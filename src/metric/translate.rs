@@ -8,23 +8,23 @@ use std::fmt;
 
 use super::name::{Capability, CoreFormat, CoreOperation, Meaning, core_bases, split_names};
 
-/// What to ask for instead of an unknown name.
+/// The replacement of an unknown name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Translation {
     /// Full names; all of them are needed.
     pub metrics: Vec<String>,
-    /// How to combine their values, if not by adding them.
+    /// How to combine their values, unless they are added.
     pub note: Option<&'static str>,
 }
 
-/// A metric that cannot be asked for.
+/// A metric that cannot be requested.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnknownMetric {
     /// The name, as written.
     pub name: String,
     /// Nsight Compute knows it, but its values cannot be summed over kernels.
     pub no_sum: bool,
-    /// What to ask for instead, if known.
+    /// Its replacement, if known.
     pub translation: Option<Translation>,
 }
 
@@ -63,7 +63,7 @@ const ONE_FOR_ONE: [(&str, &str); 12] = [
     ("gpu_time", "gpu__time_duration.sum"),
 ];
 
-/// What to ask for instead of `name` on a device of this capability, if known.
+/// The replacement of `name` on a device of this capability, if known.
 pub fn translate(name: &str, capability: Option<Capability>) -> Option<Translation> {
     let base = name.strip_suffix(".sum").unwrap_or(name);
     let sums = |bases: &[&str]| bases.iter().map(|base| format!("{base}.sum")).collect::<Vec<_>>();
@@ -133,7 +133,7 @@ pub fn unknown_metrics(
         let translation = translate(name, capability);
         let known = match listed {
             Some(listed) => listed.contains(base),
-            // Every metric of Nsight Compute has `__` between the unit of the chip and what it counts.
+            // Every metric of Nsight Compute has `__` between the unit of the chip and the counted quantity.
             None => translation.is_none() && (base.contains("__") || Meaning::of(name).is_some()),
         };
         let no_sum = known && !matches!(&name[base.len()..], "" | ".sum");
@@ -191,10 +191,10 @@ mod tests {
         let names =
             ["flop_count_sp_fma", "dram__bytes_read.sum", "dram__bytes", "foo__bar.sum", "dram__bytes.avg"]
                 .map(str::to_owned);
-        let told: Vec<String> =
+        let messages: Vec<String> =
             unknown_metrics(&names, None, Some(&listed)).iter().map(UnknownMetric::to_string).collect();
         assert_eq!(
-            told,
+            messages,
             [
                 "this device has no metric `flop_count_sp_fma`: ask for \
                  `sm__sass_thread_inst_executed_op_ffma_pred_on.sum` instead (an ffma counts as two operations; \

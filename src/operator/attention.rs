@@ -22,7 +22,7 @@ pub(super) struct Places {
     is_causal: Causal,
     /// Tensors that are read besides, such as a mask; the output and the sums of the softmax in backward.
     read: &'static [usize],
-    /// The place of the offsets of sequences of different lengths. If there is a tensor, nothing is known.
+    /// The place of the offsets of sequences of different lengths. If it has a tensor, the work is unknown.
     offsets: Option<usize>,
     order: Order,
 }
@@ -52,7 +52,7 @@ pub(super) const FLASH: Places =
 pub(super) const FLASH_CPU: Places = Places { read: &[5], ..FLASH };
 /// `_scaled_dot_product_efficient_attention(q, k, v, bias, compute_log_sumexp, dropout, is_causal, …)`
 pub(super) const EFFICIENT: Places = Places { is_causal: Causal::Flag(6), read: &[3], ..FLASH };
-/// `_scaled_dot_product_fused_attention_overrideable(q, k, v, bias, dropout, is_causal, …)`; also MPS's own.
+/// `_scaled_dot_product_fused_attention_overrideable(q, k, v, bias, dropout, is_causal, …)`; also that of MPS.
 pub(super) const OVERRIDEABLE: Places = Places { is_causal: Causal::Flag(5), read: &[3], ..FLASH };
 /// `_flash_attention_forward(q, k, v, offsets, offsets, max_q, max_k, dropout, is_causal, …)`
 pub(super) const FLASH_FORWARD: Places =
@@ -125,7 +125,7 @@ struct Shape<'a> {
 }
 
 impl<'a> Shape<'a> {
-    /// `None` if it is not that of attention, or of sequences of different lengths.
+    /// `None` if the shapes are not those of attention, or sequences have different lengths.
     fn of(inputs: &Inputs<'a>, places: &Places) -> Option<Self> {
         if places.offsets.is_some_and(|place| inputs.tensor(place).is_some()) {
             return None;

@@ -1,4 +1,4 @@
-//! Operators that do their work on one device, and on another leave it to operators that they call.
+//! Operators that do their work on one device, and leave it to operators that they call on another.
 
 use std::collections::{HashMap, HashSet};
 
@@ -11,8 +11,8 @@ use super::count::elements;
 pub(super) struct Callees {
     /// Their names.
     pub(super) names: &'static [&'static str],
-    /// So many of the operator's first tensors are also inputs of the callee, perhaps in other shapes. A callee with
-    /// other inputs was called by another operator. With 0, nothing else calls it.
+    /// The number of the operator's first tensors that are also inputs of the callee, perhaps in other shapes. A callee
+    /// with other inputs was called by another operator. With 0, only this operator calls it.
     pub(super) shared: usize,
     /// Whether the operator may call them once for each group of channels, with a part of each of these tensors.
     pub(super) in_groups: bool,
@@ -103,9 +103,9 @@ pub(super) const CALLEES: &[(&str, Callees)] = &[
         "convolution_backward",
         Callees { names: BACKWARD_CONVOLUTIONS, shared: 3, in_groups: true, are_usual: false },
     ),
-    // MPS computes it by itself.
+    // MPS computes it without a callee.
     ("linear", callees(&["aten::addmm", "aten::mm", "aten::mkldnn_linear"], 2, true)),
-    // On CUDA. Nothing else calls these.
+    // On CUDA. Only these operators call them.
     ("_scaled_dot_product_flash_attention", callees(&["aten::_flash_attention_forward"], 0, true)),
     ("_scaled_dot_product_flash_attention_backward", callees(&["aten::_flash_attention_backward"], 0, true)),
     ("_scaled_dot_product_efficient_attention", callees(&["aten::_efficient_attention_forward"], 0, true)),
@@ -143,7 +143,7 @@ mod tests {
         assert_eq!(flops(&[linear.clone(), product]), [Some(0), Some(420)]);
         // On Apple's GPUs, the layer is one operator.
         assert_eq!(flops(&[linear.clone(), of_another_layer]), [Some(420), Some(60)]);
-        assert_eq!(work(&linear), Work::NOTHING);
+        assert_eq!(work(&linear), Work::ZERO);
     }
 
     #[test]

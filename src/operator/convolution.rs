@@ -232,7 +232,7 @@ impl Convolution<'_, '_> {
         self.output(*self.weight.sizes.first()?, |window, _, size| window.fitting(size))
     }
 
-    /// The sizes of an output with these channels; `size` gives that along an axis.
+    /// The sizes of an output with these channels; `size` returns the size along an axis.
     fn output(&self, channels: u64, size: impl Fn(Window, usize, u64) -> Option<u64>) -> Option<Vec<u64>> {
         let [batch, _, image @ ..] = self.input.sizes else { return None };
         let sizes = image.iter().enumerate().map(|(axis, length)| size(self.window(axis)?, axis, *length));
@@ -373,7 +373,7 @@ mod tests {
         assert_eq!(flops(large, small, weight, 2, 0), Some(2 * 4 * 25 * 4 * 4), "transposed");
         // It could be both, and both cost the same.
         assert_eq!(flops(small, small, "float32 4 4 3 3", 1, 1), Some(2 * 4 * 25 * 4 * 9));
-        assert_eq!(flops("float32 1 4 7 7", small, "float32 4 4 2 2", 2, 0), None, "it can be neither");
+        assert_eq!(flops("float32 1 4 7 7", small, "float32 4 4 2 2", 2, 0), None, "no direction fits");
     }
 
     /// Multiply-accumulates by a loop over each element of the output and of the window, as a convolution is defined.
@@ -399,7 +399,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn work_is_what_a_loop_nest_counts(
+        fn work_equals_the_count_of_a_loop_nest(
             batch in 1..3u64, groups in 1..4u64, per_group in 1..3u64, filters in 1..3u64, size in [4..9u64, 4..9u64],
             kernel in [1..4u64, 1..4u64], stride in 1..3u64, padding in 0..2u64, dilation in 1..3u64,
         ) {

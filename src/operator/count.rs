@@ -1,4 +1,4 @@
-//! Sums and products of counts. One that is unknown, or more than 64 bits hold, is unknown.
+//! Sums and products of counts. The result is unknown if a count is, or if it exceeds 64 bits.
 
 /// The sum of `parts`.
 pub(super) fn sum(parts: impl IntoIterator<Item = Option<u64>>) -> Option<u64> {
@@ -20,7 +20,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_overflows_is_unknown() {
+    fn overflowing_counts_are_unknown() {
         assert_eq!(elements(&[2, 3, 4]), Some(24));
         assert_eq!(elements(&[]), Some(1));
         assert_eq!(elements(&[u64::MAX, 2]), None);

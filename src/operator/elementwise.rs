@@ -48,8 +48,8 @@ pub(super) fn fill(inputs: &Inputs<'_>) -> Work {
     }
 }
 
-/// `copy_(tensor, source)`: reads the source, writes the tensor. A copy of a tensor with its own type and its own sizes
-/// still moves it: layouts or devices differ.
+/// `copy_(tensor, source)`: reads the source, writes the tensor. A copy of a tensor with the same type and the same
+/// sizes still moves it: layouts or devices differ.
 pub(super) fn copy(inputs: &Inputs<'_>) -> Work {
     match (inputs.tensor(0), inputs.tensor(1)) {
         (Some(written), Some(read)) => Work::moving([written.bytes(), read.bytes()]),
@@ -100,7 +100,7 @@ struct Reduction {
     /// The place of the tensor that it may be written to.
     output: usize,
     element: Option<Element>,
-    /// Results of the same size.
+    /// The number of results, which all have the same size.
     results: u64,
 }
 
@@ -128,7 +128,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn tensors_are_read_at_their_own_sizes_and_the_result_is_broadcast() {
+    fn inputs_count_unbroadcast_and_the_result_broadcast() {
         let none = json!({});
         assert_eq!(work_of("add", &["float32 2 3", "float32 3", "-"], &none), known(0, 4 * (6 + 3 + 6)));
         assert_eq!(work_of("mul", &["bfloat16 2 3", "float32"], &none), known(0, 2 * 6 + 4 + 2 * 6));

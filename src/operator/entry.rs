@@ -1,4 +1,4 @@
-//! What is known of an operator by its name.
+//! The class, the rule and the callees of an operator, by its name.
 
 use std::collections::HashMap;
 use std::sync::LazyLock;
@@ -11,12 +11,12 @@ use super::rule::Rule;
 use super::table::ROWS;
 use super::work::Work;
 
-/// What is known of an operator by its name.
+/// The class, the rule and the callees of an operator.
 #[derive(Clone, Copy)]
 pub(super) struct Entry {
     pub(super) class: OperatorClass,
     pub(super) rule: Rule,
-    /// The operators that it may leave its work to.
+    /// The operators to which it may leave its work.
     pub(super) callees: Option<Callees>,
 }
 
@@ -26,7 +26,7 @@ impl Entry {
     }
 }
 
-/// That of PyTorch's operator called `name`.
+/// The entry of PyTorch's operator called `name`.
 pub(super) fn named(name: &str) -> Option<Entry> {
     static ENTRIES: LazyLock<HashMap<&str, Entry>> = LazyLock::new(entries);
     let name = name.strip_prefix("aten::").unwrap_or(name);
@@ -67,7 +67,7 @@ mod tests {
     }
 
     #[test]
-    fn operators_that_leave_their_work_are_in_the_table_and_so_are_their_callees() {
+    fn operators_with_callees_and_their_callees_are_in_the_table() {
         for (name, callees) in CALLEES {
             assert!(named(name).is_some_and(|entry| entry.callees.is_some()), "{name}");
             for callee in callees.names {

@@ -4,14 +4,14 @@ use crate::protocol::OperatorClass;
 
 use super::entry::Entry;
 use super::inputs::Inputs;
-use super::rule::{nothing, unknown};
+use super::rule::{no_work, unknown};
 use super::work::Work;
 use OperatorClass::{
     Attention, Communication, Convolution, Copy, Data, Elementwise, Lookup, Normalisation, Optimizer, Other,
     Pooling, Product,
 };
 
-/// What the operator called `name` is, if the pattern of its name shows it.
+/// The entry of the operator called `name` by the pattern of its name.
 pub(super) fn entry(name: &str) -> Entry {
     host(name)
         .or_else(|| foreach(name))
@@ -21,12 +21,12 @@ pub(super) fn entry(name: &str) -> Entry {
         .unwrap_or(Entry::new(Other, unknown))
 }
 
-/// Neither multiplies matrices nor has bytes that its inputs determine.
+/// The work of an operator without matrix products, whose bytes the inputs do not determine.
 fn no_products(_: &Inputs<'_>) -> Work {
     Work { flops: Some(0), bytes: None }
 }
 
-/// The beginnings of names of what only calls operators or waits for them: nodes of autograd, scopes of PyTorch's
+/// Prefixes of the names of entries that only call operators or wait for them: nodes of autograd, scopes of PyTorch's
 /// profiler, and calls of CUDA's runtime.
 const ON_THE_HOST: [(&str, OperatorClass); 14] = [
     ("autograd::engine::", Other),
@@ -47,13 +47,13 @@ const ON_THE_HOST: [(&str, OperatorClass); 14] = [
 
 fn host(name: &str) -> Option<Entry> {
     if is_node(name) {
-        return Some(Entry::new(Other, nothing));
+        return Some(Entry::new(Other, no_work));
     }
     let found = ON_THE_HOST.iter().find(|(start, _)| name.starts_with(start));
     // `cuda` begins functions of CUDA's runtime such as `cudaLaunchKernel`, but no kernel's signature.
     found
         .filter(|_| !name.contains('(') || name.starts_with("enumerate"))
-        .map(|(_, class)| Entry::new(*class, nothing))
+        .map(|(_, class)| Entry::new(*class, no_work))
 }
 
 /// Whether it is a node of autograd such as `ConvolutionBackward0`.
@@ -141,7 +141,7 @@ const KERNELS: [(&str, OperatorClass); 26] = [
 ];
 
 fn kernel(name: &str) -> Option<Entry> {
-    // An operator with a kernel's name in its own can do anything.
+    // An operator whose name contains that of a kernel can do anything.
     let is_operator = name.starts_with("aten::");
     let (_, class) = KERNELS.iter().find(|(part, _)| !is_operator && name.contains(part))?;
     let multiplies = matches!(class, Convolution | Attention);
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn what_only_calls_operators_has_no_work() {
+    fn callers_of_operators_have_no_work() {
         for (name, expected) in [
             ("ConvolutionBackward0", Other),
             ("autograd::engine::evaluate_function: MulBackward0", Other),
@@ -170,7 +170,7 @@ mod tests {
             ("Torch-Compiled Region: 0/0", Other),
         ] {
             let operator = sample(name, &["float32 2"]);
-            assert_eq!((class(&operator), work(&operator)), (expected, Work::NOTHING), "{name}");
+            assert_eq!((class(&operator), work(&operator)), (expected, Work::ZERO), "{name}");
         }
     }
 

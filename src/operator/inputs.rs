@@ -94,7 +94,7 @@ impl<'a> Inputs<'a> {
         Inputs(operator)
     }
 
-    /// Whether the operator changes its first input: its name ends with `_`, as PyTorch's do.
+    /// Whether the operator changes its first input: its name then ends with `_`, PyTorch's convention.
     pub(super) fn are_changed(&self) -> bool {
         self.0.name.ends_with('_')
     }
@@ -204,7 +204,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn types_have_the_size_that_pytorch_gives_them() {
+    fn types_have_the_sizes_of_pytorch() {
         for (name, bytes) in [
             ("bool", 1),
             ("float8_e4m3fn", 1),

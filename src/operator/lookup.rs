@@ -1,13 +1,13 @@
 //! Softmax, losses and gathers.
 //!
-//! How many rows of a table a gather reads depends on how many of its indices are equal, which no profile shows:
-//! gathers have no bytes.
+//! The number of rows that a gather reads depends on how many of its indices are equal. Profiles do not show that, so
+//! the bytes of gathers are unknown.
 
 use super::count::{product, sum};
 use super::inputs::{Element, Inputs};
 use super::work::Work;
 
-/// Neither multiplies matrices nor has bytes that shapes determine.
+/// A gather: it does not multiply matrices, and shapes do not determine its bytes.
 pub(super) fn gather(_: &Inputs<'_>) -> Work {
     Work { flops: Some(0), bytes: None }
 }

@@ -1,19 +1,19 @@
 //! Operators of deep-learning frameworks: the class, the FLOPs and the compulsory bytes of a call, from its name,
 //! shapes, types and arguments.
 //! `analysis` calls it.
-//! It never sees a time, and never guesses: an operator that it does not know has neither FLOPs nor bytes.
+//! It never sees a time, and never guesses: the FLOPs and bytes of unknown operators are unknown.
 //!
 //! # Conventions
 //!
 //! - **FLOPs** are those of the model, as in `architecture`: 2 per multiply-accumulate of a matrix product, a
 //!   convolution or attention. All else has 0, biases included, so that the FLOP/s of an operator compare with those
 //!   of its row. What an algorithm recomputes is not counted.
-//! - **Bytes** are compulsory: each input is read once and each output is written once, whatever caches hold. An
-//!   operator in place reads and writes the same tensor. A tensor that is broadcast counts with its own size. Two
+//! - **Bytes** are compulsory: each input is read once and each output is written once, whatever is in caches. An
+//!   operator in place reads and writes the same tensor. A tensor that is broadcast counts with its original size. Two
 //!   inputs of the same shape count as two tensors.
 //! - **Work belongs to the operator that does it.** A profile lists the time of an operator without that of the
 //!   operators that it calls. So an operator that only calls others (`aten::conv2d`, `aten::matmul`, `aten::to`) has
-//!   0 FLOPs and 0 bytes, and so have views and allocations. Some operators do the work on one device and call
+//!   0 FLOPs and 0 bytes. The same is true of views and allocations. Some operators do the work on one device and call
 //!   another operator on the next: [`works`] looks for their callees in the same profile.
 //!
 //! # Files
@@ -21,12 +21,12 @@
 //! | file | what it is |
 //! |---|---|
 //! | `table` | PyTorch's names, with the class and the rule of each |
-//! | `entry` | what is known of an operator by its name |
+//! | `entry` | the class, the rule and the callees of an operator, by its name |
 //! | `families` | names that follow a pattern: compiled kernels, collectives, nodes of autograd |
 //! | `callees` | operators that leave their work to others |
 //! | `inputs` | shapes, types and arguments of a call |
 //! | `count` | counts that overflow to unknown |
-//! | `rule` | how work follows from inputs |
+//! | `rule` | computes work from inputs |
 //! | `convolution`, `product`, `attention`, … | the rules |
 //!
 //! Shapes and arguments are those of PyTorch's `native_functions.yaml`, version 2.11.
@@ -70,11 +70,11 @@ pub fn class(operator: &OperatorSample) -> OperatorClass {
     })
 }
 
-/// The work of one call of `operator`, if nothing is known of the other operators of its profile. Where PyTorch's
+/// The work of one call of `operator`, regardless of the other operators of its profile. Where PyTorch's
 /// devices differ in which operator does the work, it is the one that does it on processors and on CUDA.
 pub fn work(operator: &OperatorSample) -> Work {
     let entry = entry(operator);
-    if entry.callees.is_some_and(|callees| callees.are_usual) { Work::NOTHING } else { entry.work(operator) }
+    if entry.callees.is_some_and(|callees| callees.are_usual) { Work::ZERO } else { entry.work(operator) }
 }
 
 /// The work of one call of each of `operators`, which are all operators of a profile.
@@ -83,7 +83,7 @@ pub fn works(operators: &[OperatorSample]) -> Vec<Work> {
     let of = |operator: &OperatorSample| {
         let entry = entry(operator);
         let is_delegated = entry.callees.is_some_and(|callees| called.does_work_of(operator, callees));
-        if is_delegated { Work::NOTHING } else { entry.work(operator) }
+        if is_delegated { Work::ZERO } else { entry.work(operator) }
     };
     operators.iter().map(of).collect()
 }
@@ -105,7 +105,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn a_reported_class_wins() {
+    fn a_reported_class_precedes_that_of_the_name() {
         let mut operator = sample("aten::mm", &[]);
         assert_eq!(class(&operator), OperatorClass::Product);
         operator.class = Some(OperatorClass::Communication);

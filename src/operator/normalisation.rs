@@ -21,7 +21,7 @@ pub(super) fn batch<const TRAINING: usize>(inputs: &Inputs<'_>) -> Work {
 }
 
 /// `_native_batch_norm_legit_no_training(input, weight, bias, running_mean, running_var, …)`, and others that write a
-/// tensor like the first and change nothing: it reads each of the first `READ` inputs.
+/// tensor like the first and change no input: it reads each of the first `READ` inputs.
 pub(super) fn scaled<const READ: usize>(inputs: &Inputs<'_>) -> Work {
     let Some(input) = inputs.tensor(0) else { return Work::UNKNOWN };
     Work::moving((0..READ).map(|place| inputs.bytes(place)).chain([input.bytes()]))
@@ -134,7 +134,7 @@ mod tests {
     #[test]
     fn batch_normalisation_reads_its_input_once() {
         let training = work_of("native_batch_norm", &BATCH, &json!({ "5": true }));
-        // Read: weight, bias, running mean and variance. Written: the last two, and a mean and a deviation.
+        // Read: weight, bias, running mean and variance. Written: the latter two, and a mean and a deviation.
         assert_eq!(training, known(0, 2 * 120 * 2 + 4 * 3 * (4 + 2 + 2)));
         assert_eq!(work_of("cudnn_batch_norm", &BATCH, &json!({})), training);
         let evaluation = work_of("native_batch_norm", &BATCH, &json!({ "5": false }));

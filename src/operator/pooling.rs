@@ -25,7 +25,7 @@ pub(super) fn mean(inputs: &Inputs<'_>) -> Work {
 /// With other arguments it is the variant for factors, which calls this one.
 pub(super) fn resize<const BETWEEN: usize>(inputs: &Inputs<'_>) -> Work {
     let is_variant = inputs.sizes(1).is_none_or(|image| inputs.len() != 2 + BETWEEN + image.len());
-    if is_variant { Work::NOTHING } else { to_size(inputs) }
+    if is_variant { Work::ZERO } else { to_size(inputs) }
 }
 
 /// `_adaptive_avg_pool2d(input, output_size)`.
@@ -134,7 +134,7 @@ mod tests {
         let larger = known(0, 2 * 4 * (16 + 64));
         assert_eq!(work_of("upsample_nearest2d", &inputs[..4], &json!({ "1": [8, 8] })), larger);
         assert_eq!(work_of("upsample_bilinear2d", &inputs, &json!({ "1": [8, 8] })), larger);
-        assert_eq!(work_of("upsample_bilinear2d", &inputs[..4], &json!({ "1": [8, 8] })), Work::NOTHING);
+        assert_eq!(work_of("upsample_bilinear2d", &inputs[..4], &json!({ "1": [8, 8] })), Work::ZERO);
         let lists = json!({ "1": [8, 8], "2": [1, 2, 4, 4] });
         let backward = work_of("upsample_nearest2d_backward", &["float32 1 2 8 8"], &lists);
         assert_eq!(backward, known(0, 2 * 4 * (16 + 64)));

@@ -154,7 +154,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_product_takes_what_three_loops_count(b in 1..4u64, n in 1..6u64, k in 1..6u64, m in 1..6u64) {
+        fn work_equals_the_count_of_three_loops(b in 1..4u64, n in 1..6u64, k in 1..6u64, m in 1..6u64) {
             let mut macs = 0;
             for _ in 0..b {
                 for _ in 0..n {

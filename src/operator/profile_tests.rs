@@ -32,10 +32,10 @@ impl From<Line> for OperatorSample {
 
 fn fixture() -> Fixture {
     let text = include_str!("../../tests/fixtures/operators.json");
-    serde_json::from_str(text).expect("tests/fixtures/operators.py writes what is read here")
+    serde_json::from_str(text).expect("tests/fixtures/operators.py writes this format")
 }
 
-/// The profile and the description count independently of each other: one the tensors that really were multiplied, the
+/// The profile and the description count independently of each other: one counts the tensors that were multiplied, the
 /// other the layers of the network.
 #[test]
 fn the_work_of_all_operators_is_the_cost_of_the_network() {

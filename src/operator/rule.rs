@@ -1,11 +1,11 @@
-//! How the work of an operator follows from its inputs.
+//! Rules that compute the work of an operator from its inputs.
 
 use super::inputs::Inputs;
 use super::work::Work;
 use super::{attention, convolution};
 use Rule::{Attend, AttendBack, Convolve, ConvolveBack, Of};
 
-/// How the work of a call follows from its inputs.
+/// Computes the work of a call from its inputs.
 #[derive(Clone, Copy)]
 pub(super) enum Rule {
     Of(fn(&Inputs<'_>) -> Work),
@@ -28,8 +28,8 @@ impl Rule {
 }
 
 /// The rule of an operator that leaves all work to others, of a view and of an allocation.
-pub(super) fn nothing(_: &Inputs<'_>) -> Work {
-    Work::NOTHING
+pub(super) fn no_work(_: &Inputs<'_>) -> Work {
+    Work::ZERO
 }
 
 /// The rule of an operator whose inputs do not show its work.

@@ -7,7 +7,7 @@ use crate::protocol::OperatorClass;
 use super::elementwise::{compare, copy, dropout, fill, map, norm, reduce, reduce_twice, sum};
 use super::lookup::gather;
 use super::rule::Rule::{self, Attend, AttendBack, Convolve, ConvolveBack, Of};
-use super::rule::{nothing, unknown};
+use super::rule::{no_work, unknown};
 use super::{attention, convolution, lookup, normalisation, pooling, product};
 use OperatorClass::{
     Attention, Convolution, Copy, Elementwise, Lookup, Normalisation, Optimizer, Other, Pooling, Product,
@@ -21,7 +21,7 @@ pub(super) const ROWS: &[Row] = &[
     // ---- Convolutions ----------------------------------------------------------------------------------------------
     (
         Convolution,
-        Of(nothing),
+        Of(no_work),
         "conv1d conv2d conv3d conv_transpose1d conv_transpose2d conv_transpose3d convolution \
          _convolution_mode thnn_conv2d slow_conv3d",
     ),
@@ -61,7 +61,7 @@ pub(super) const ROWS: &[Row] = &[
     // ---- Matrix products -------------------------------------------------------------------------------------------
     (
         Product,
-        Of(nothing),
+        Of(no_work),
         "matmul mv vdot einsum tensordot inner bilinear _trilinear chain_matmul linalg_multi_dot \
          mkldnn_linear_backward lstm gru rnn_tanh rnn_relu lstm_cell gru_cell",
     ),
@@ -81,7 +81,7 @@ pub(super) const ROWS: &[Row] = &[
     // ---- Attention -------------------------------------------------------------------------------------------------
     (
         Attention,
-        Of(nothing),
+        Of(no_work),
         "scaled_dot_product_attention _scaled_dot_product_attention_math _native_multi_head_attention",
     ),
     (Attention, Attend(&attention::FLASH), "_scaled_dot_product_flash_attention"),
@@ -125,7 +125,7 @@ pub(super) const ROWS: &[Row] = &[
     // ---- Normalisation ---------------------------------------------------------------------------------------------
     (
         Normalisation,
-        Of(nothing),
+        Of(no_work),
         "batch_norm _batch_norm_impl_index _batch_norm_impl_index_backward layer_norm rms_norm group_norm \
          instance_norm",
     ),
@@ -160,7 +160,7 @@ pub(super) const ROWS: &[Row] = &[
     // ---- Arithmetic on elements ------------------------------------------------------------------------------------
     (
         Elementwise,
-        Of(nothing),
+        Of(no_work),
         "ger outer relu6 hardtanh dropout feature_dropout alpha_dropout masked_fill square prelu \
           selu celu clip true_divide multiply subtract divide",
     ),
@@ -202,7 +202,7 @@ pub(super) const ROWS: &[Row] = &[
     // ---- Pooling ---------------------------------------------------------------------------------------------------
     (
         Pooling,
-        Of(nothing),
+        Of(no_work),
         "max_pool2d max_pool3d adaptive_avg_pool1d adaptive_avg_pool2d adaptive_avg_pool3d max_pool1d avg_pool1d adaptive_max_pool1d \
  ",
     ),
@@ -242,7 +242,7 @@ pub(super) const ROWS: &[Row] = &[
     // ---- Losses, softmax, gathers ----------------------------------------------------------------------------------
     (
         Lookup,
-        Of(nothing),
+        Of(no_work),
         "cross_entropy_loss nll_loss nll_loss_nd nll_loss2d softmax log_softmax \
          binary_cross_entropy_with_logits embedding embedding_backward index_put one_hot index_fill \
          _safe_softmax kl_div l1_loss triplet_margin_loss cosine_embedding_loss",
@@ -275,7 +275,7 @@ pub(super) const ROWS: &[Row] = &[
     (Copy, Of(gather), "cat im2col col2im repeat_interleave split_with_sizes_copy unbind_copy"),
     (
         Copy,
-        Of(nothing),
+        Of(no_work),
         "to _to_copy clone contiguous type_as cpu cuda stack _stack hstack \
          vstack concat repeat tile slice_backward select_backward constant_pad_nd pad _pin_memory \
          pin_memory item reshape_as",
@@ -283,7 +283,7 @@ pub(super) const ROWS: &[Row] = &[
     // ---- Views and allocations -------------------------------------------------------------------------------------
     (
         Other,
-        Of(nothing),
+        Of(no_work),
         "view _unsafe_view view_as _reshape_alias reshape flatten unflatten expand expand_as \
          broadcast_tensors permute transpose t select slice narrow unbind split split_with_sizes chunk \
          tensor_split squeeze unsqueeze as_strided detach alias diagonal unfold view_as_real \

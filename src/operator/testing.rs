@@ -1,4 +1,4 @@
-//! Operators for the tests of this room, written as their inputs are read aloud.
+//! Helpers for the tests of this room: operators with inputs in a short notation, such as `float32 8 3`.
 
 use serde_json::Value;
 

@@ -1,5 +1,5 @@
-//! Why a job has no result, as a report tells it: from the plan and its records alone, so that every machine tells the
-//! same of one store. [`decide`](super::decide) tells what the machine at hand does next.
+//! Why a job has no result, for reports: [`Absences`]. Computed from the plan and its records alone, so that every
+//! machine gives the same reasons for a store. [`decide`](super::decide) decides what this machine does next.
 
 use std::cell::OnceCell;
 
@@ -8,7 +8,7 @@ use super::{Ceilings, Inventory, Needs, NotDone, Plan, PlannedEnv, Standings, Wa
 use crate::job::{Device, Job, Key};
 use crate::record::HostFacts;
 
-/// Tells of jobs without a result why they have none.
+/// Explains jobs without a result.
 #[derive(Debug)]
 pub struct Absences<'a> {
     plan: &'a Plan,
@@ -18,7 +18,7 @@ pub struct Absences<'a> {
     machines: OnceCell<Vec<Machine<'a>>>,
 }
 
-/// A machine with records: as it was when the last of them was written, and what does not fit into its memory.
+/// A machine with records: its facts in the last of them, and the batches that do not fit into its memory.
 #[derive(Debug)]
 struct Machine<'a> {
     host: &'a HostFacts,
@@ -26,7 +26,7 @@ struct Machine<'a> {
 }
 
 impl<'a> Absences<'a> {
-    /// Those of `plan`, by the records of `inventory` and what `needs` needs.
+    /// The absences of `plan`, from the records of `inventory` and the `needs` of its configs.
     pub fn new(plan: &'a Plan, inventory: &'a Inventory, needs: &'a Needs) -> Self {
         Absences { plan, inventory, standings: inventory.standings(), needs, machines: OnceCell::new() }
     }
@@ -41,7 +41,7 @@ impl<'a> Absences<'a> {
             return None;
         }
         let (key, env) = (job.key(), self.plan.env(job.key()));
-        // Where the jobs of other envs run is decided elsewhere.
+        // A queue decides where the jobs of other envs run.
         let able: Vec<&Machine<'_>> = if env.executor.is_local() {
             self.machines().iter().filter(|machine| not_here(key, env, machine.host).is_none()).collect()
         } else {
@@ -74,7 +74,7 @@ impl<'a> Absences<'a> {
     }
 }
 
-/// What a host must be for the job of `key`, as a sentence; `None` if any host will do.
+/// The host that the job of `key` requires, as a sentence; `None` if any host can run it.
 fn nowhere(key: &Key, env: &PlannedEnv) -> Option<String> {
     let belongs = |what: &str, wanted: &Option<String>| {
         let wanted = wanted.as_deref()?;
@@ -121,7 +121,7 @@ mod tests {
         inventory
     }
 
-    /// Why each job has no result, if all of these that have no record never ran.
+    /// Why each job has no result. Jobs without a record never ran.
     fn whys(keys: &[Key], records: Vec<Record>) -> Vec<Option<String>> {
         let place = |host: Option<&str>, os: Option<&str>| PlannedEnv {
             place: Place { host: host.map(str::to_owned), os: os.map(str::to_owned) },
@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn what_no_machine_of_the_store_can_run_says_where_it_belongs() {
+    fn jobs_that_no_machine_of_the_store_can_run_name_their_host() {
         let done = || record(&key("any", Device::Cpu, 1), Outcome::Succeeded, "other");
         let jobs = [
             key("box", Device::Cpu, 1),
@@ -160,22 +160,22 @@ mod tests {
         ];
         assert_eq!(whys(&jobs, vec![done()]), expected);
         assert_eq!(whys(&jobs, Vec::new()), expected);
-        // Its machine was there, and could have run it.
+        // The store has records of its machine, which could have run it.
         let there = record(&key("box", Device::Cpu, 4), Outcome::Succeeded, "box");
         assert_eq!(whys(&jobs[..1], vec![there]), [Some("it never ran".to_owned())]);
     }
 
     #[test]
-    fn what_did_not_fit_says_on_which_machine() {
+    fn jobs_that_ran_out_of_memory_name_their_machine() {
         let oom = Outcome::OutOfMemory { message: "no more".into(), needed_bytes: None, free_bytes: None };
         let tried = record(&key("any", Device::Cpu, 8), oom, "box");
         let why = "batch 8 of the same config already ran out of memory on box";
         assert_eq!(whys(&[key("any", Device::Cpu, 16)], vec![tried]), [Some(why.to_owned())]);
     }
 
-    /// Slurm decides where its jobs run, and no machine of the store does.
+    /// Slurm decides where its jobs run, so they are not bound to a machine of the store.
     #[test]
-    fn jobs_of_a_queue_belong_on_no_machine() {
+    fn jobs_of_a_queue_are_not_bound_to_a_machine() {
         let done = record(&key("any", Device::Cpu, 1), Outcome::Succeeded, "box");
         assert_eq!(whys(&[key("queue", Device::Cuda(0), 1)], vec![done]), [Some("it never ran".to_owned())]);
     }

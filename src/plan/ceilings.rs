@@ -1,4 +1,4 @@
-//! Which batches do not fit into the memory of a host, from the records of its jobs.
+//! The batches that do not fit into the memory of a host, from the records of its jobs: [`Ceilings`].
 
 use std::collections::BTreeMap;
 
@@ -7,29 +7,29 @@ use crate::job::{Device, JobId, Key, Kind};
 use crate::record::{HostFacts, Record};
 use crate::text::size_text;
 
-/// How much more memory there must be before a batch that did not fit is tried again. The kernel and the driver keep
-/// some for themselves, which differs a little between versions.
+/// A batch that did not fit is tried again if memory has grown by more than this factor. The kernel and the driver
+/// reserve some memory, which differs a little between versions.
 const GROWTH: f64 = 1.01;
 
 /// The batches of each config that ran out of memory on one host. Larger batches need even more, other repeats need as
 /// much, and profiled jobs need at least as much as the timing jobs of their config.
 ///
-/// They follow the inventory record by record, each in O(log n).
+/// They are updated record by record, each in O(log n).
 #[derive(Clone, Debug, PartialEq)]
 pub struct Ceilings {
     host: HostFacts,
-    /// Each with its jobs and the memory that they could have had, in bytes if it is known, by the config without its
-    /// batch ([`Key::id_of_any_batch`]).
+    /// The batches, each with its jobs and the memory that was available to them (in bytes, if known), by the config
+    /// without its batch ([`Key::id_of_any_batch`]).
     too_large: BTreeMap<JobId, BTreeMap<u32, BTreeMap<JobId, Option<u64>>>>,
     /// The timing configs with jobs that succeeded here, each with the number of these jobs. If another repeat ran out
     /// of memory, other processes were using it.
     fitting: BTreeMap<JobId, usize>,
 }
 
-/// A batch that ran out of memory, and the most memory with which it did, in bytes if it is known.
+/// A batch that ran out of memory, and the most memory with which it did, in bytes, if known.
 type TooLarge = (u32, Option<u64>);
 
-/// What happened to a record of the inventory.
+/// The change of a record in the inventory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Change {
     Came,
@@ -37,8 +37,8 @@ enum Change {
 }
 
 impl Ceilings {
-    /// Those in the records of `inventory` for `host`. Jobs that have succeeded since do not count, nor do jobs that
-    /// could have less memory than there is now.
+    /// The ceilings of `host`, from the records of `inventory`. Jobs that have succeeded since do not count, and
+    /// neither do jobs that had less memory available than there is now.
     pub fn of(inventory: &Inventory, host: &HostFacts) -> Self {
         let mut ceilings =
             Ceilings { host: host.clone(), too_large: BTreeMap::new(), fitting: BTreeMap::new() };
@@ -48,7 +48,7 @@ impl Ceilings {
         ceilings
     }
 
-    /// Follows the inventory, where `after` took the place of `before` as the record of one job.
+    /// Updates the ceilings after `after` replaced `before` as the record of a job.
     pub fn replace(&mut self, before: Option<&Record>, after: &Record) {
         if let Some(before) = before {
             self.count(before, Change::Went);
@@ -70,7 +70,7 @@ impl Ceilings {
         }
     }
 
-    /// What no job is left for is removed, so that the order of the records leaves no trace. So it is below.
+    /// Entries without jobs are removed, here and below, so that the order of the records does not matter.
     fn count_too_large(&mut self, record: &Record, change: Change) {
         let (config, batch) = (record.key.id_of_any_batch(), record.key.batch);
         let batches = self.too_large.entry(config).or_default();
@@ -100,7 +100,7 @@ impl Ceilings {
         }
     }
 
-    /// Why `key` is not worth a try, as a sentence; `None` if it might fit.
+    /// Why the job of `key` is not tried, as a sentence; `None` if it might fit.
     pub fn prunes(&self, key: &Key) -> Option<String> {
         if self.too_large.is_empty() {
             return None;
@@ -125,8 +125,8 @@ impl Ceilings {
         self.least(key).filter(|(least, _)| key.batch > *least)
     }
 
-    /// The batch of `key` itself, if another repeat ran out of memory and none has succeeded. A job that ran out of
-    /// memory itself is no repeat: it can be tried again, and then shows whether the others fit.
+    /// The batch of `key` itself, if another repeat ran out of memory and none has succeeded. The job that ran out of
+    /// memory is not pruned: it can be tried again, and then shows whether the others fit.
     fn repeat(&self, key: &Key) -> Option<TooLarge> {
         if key.kind != Kind::Timing || self.fitting.contains_key(&key.config_id()) {
             return None;
@@ -147,7 +147,7 @@ impl Ceilings {
     }
 }
 
-/// The memory that a job on `device` of `host` computes in, in bytes.
+/// The memory available to a job on `device` of `host`, in bytes.
 fn memory(host: &HostFacts, device: Device) -> Option<u64> {
     host.gpu_memory_bytes(device).or_else(|| host.usable_memory_bytes())
 }
@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn a_batch_is_tried_again_where_there_is_more_memory_than_there_was() {
+    fn a_batch_is_tried_again_after_the_memory_has_grown() {
         let then = host(16, Some(8), 24);
         let why = "batch 1 of the same config already ran out of memory on here, with \
                    8.0 GiB of memory";
@@ -237,17 +237,14 @@ mod tests {
         assert_eq!(on_gpu(host(16, Some(8), 80)), None);
         let mut older = then.clone();
         older.memory_bytes = Some((8 << 30) - 1000);
-        assert!(
-            pruned(Device::Cpu, &older, &then).is_some(),
-            "another kernel keeps a little less for itself"
-        );
+        assert!(pruned(Device::Cpu, &older, &then).is_some(), "another kernel reserves a little less");
         let unknown = HostFacts { hostname: "here".into(), ..HostFacts::default() };
-        assert!(pruned(Device::Cpu, &unknown, &then).is_some(), "what is not known has not grown");
+        assert!(pruned(Device::Cpu, &unknown, &then).is_some(), "unknown memory has not grown");
     }
 
-    /// Of three repeats, only the one that ran out of memory is tried again. Once one fits, all are worth a try.
+    /// Of three repeats, only the one that ran out of memory is tried again. Once one fits, all are tried.
     #[test]
-    fn repeats_of_what_ran_out_of_memory_are_not_tried() {
+    fn other_repeats_of_a_job_that_ran_out_of_memory_are_not_tried() {
         let host = HostFacts { hostname: "here".into(), ..HostFacts::default() };
         let mut inventory = Inventory::default();
         let mut add = |attempt| {

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 /// The value of a variable that a worker does not get.
 pub(super) const NOT_SET: &str = "not set";
 
-/// Something that changed since a job ran.
+/// A change since a job ran.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Change {
     /// What changed: `worker`, `processor`, `device`, `driver`, the file name of a library or of another program, `$`
@@ -13,7 +13,7 @@ pub struct Change {
     pub what: String,
     /// The full old value; `set` if it is secret. Older versions wrote a digest of a secret.
     pub from: String,
-    /// The full new value, likewise.
+    /// The full new value; `set` if it is secret.
     pub to: String,
 }
 
@@ -52,13 +52,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn values_are_said_in_full_unless_they_are_hashes() {
-        let said = |what: &str, from: &str, to: &str| {
+    fn only_hashes_are_shortened() {
+        let text = |what: &str, from: &str, to: &str| {
             Change { what: what.into(), from: from.into(), to: to.into() }.text()
         };
-        assert_eq!(said("worker", &"ab".repeat(32), "unknown"), "worker abababababab → unknown");
-        assert_eq!(said("$NAP", "0.2", ""), "$NAP 0.2 → \"\"");
-        assert_eq!(said("$NAP", NOT_SET, "a\nb"), "$NAP not set → \"a\\nb\"");
-        assert_eq!(said("$HASH", &"ab".repeat(32), "x"), format!("$HASH {} → x", "ab".repeat(32)));
+        assert_eq!(text("worker", &"ab".repeat(32), "unknown"), "worker abababababab → unknown");
+        assert_eq!(text("$NAP", "0.2", ""), "$NAP 0.2 → \"\"");
+        assert_eq!(text("$NAP", NOT_SET, "a\nb"), "$NAP not set → \"a\\nb\"");
+        assert_eq!(text("$HASH", &"ab".repeat(32), "x"), format!("$HASH {} → x", "ab".repeat(32)));
     }
 }

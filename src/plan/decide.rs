@@ -22,12 +22,13 @@ pub enum Decision {
         /// Why its record is replaced, as a sentence.
         why: String,
     },
-    /// Run it again, after all others: it is done, but marks leave it out, and the matrix asks for another run then.
+    /// Run it again, after all others: it is done, but marks leave it out, and the matrix requests another run in that
+    /// case.
     Replace {
         /// Why its record is replaced, as a sentence.
         why: String,
     },
-    /// Run it only if the repeats of its config that come first turn out not to be enough.
+    /// Run it only if the earlier repeats of its config turn out not to be enough.
     IfNeeded {
         /// The reason, as a sentence.
         why: String,
@@ -39,9 +40,9 @@ pub enum Decision {
     },
     /// Skip it: it is done.
     Skip,
-    /// Skip it: it is done, but it would run with something else now, and the user has not accepted that.
+    /// Skip it: it is done, but its worker or environment has changed, and the user has not accepted that.
     Stale {
-        /// What changed since its record; never empty.
+        /// The changes since its record; never empty.
         changes: Vec<Change>,
     },
     /// Skip it: a smaller batch of the same config ran out of memory, or another repeat.
@@ -54,7 +55,7 @@ pub enum Decision {
         /// The reason, as a sentence.
         why: String,
     },
-    /// Skip it: it does not belong on this host.
+    /// Skip it: its env is for another host.
     NotHere {
         /// The reason, as a sentence.
         why: String,
@@ -62,12 +63,12 @@ pub enum Decision {
 }
 
 impl Decision {
-    /// Whether the job runs. One that runs only if needed does not, as far as is known.
+    /// Whether the job certainly runs. False for a job that runs only if needed.
     pub fn runs(&self) -> bool {
         matches!(self, Decision::Run(_) | Decision::Rerun { .. } | Decision::Replace { .. })
     }
 
-    /// What keeps a job from running that has no result and is wanted, as a sentence.
+    /// Why a job that has no result and is needed does not run, as a sentence.
     pub fn obstacle(&self) -> Option<&str> {
         match self {
             Decision::Pruned { why } | Decision::Blocked { why } | Decision::NotHere { why } => Some(why),
@@ -93,9 +94,9 @@ pub struct Decided {
 
 /// Decides for every job of `plan`, in its order.
 ///
-/// A done job is done on whatever host it was measured. It is stale if it would run with other variables now, or if it
-/// was measured here and differs from `present`. What `needs` does not need is skipped, and so are jobs that do not
-/// belong here. Of the rest, those that certainly need too much memory are pruned, and the others run.
+/// A job that was done on any host is done. It is stale if it would run with other variables now, or if it was measured
+/// here and differs from `present`. Jobs that `needs` does not include and jobs for other hosts are skipped. Among the
+/// rest, those that certainly need too much memory are pruned, and the others run.
 pub fn decide(
     plan: &Plan,
     inventory: &Inventory,
@@ -122,8 +123,8 @@ pub fn rerun_stale(decided: &mut [Decided]) {
     }
 }
 
-/// Turns every done job of `decided` in `marked`, which has the reasons, into a re-run. Jobs that do not belong on
-/// `host` stay as they are, since they cannot be repeated here.
+/// Turns every done job of `decided` in `marked`, which has the reasons, into a re-run. Jobs for other hosts stay done,
+/// since they cannot be repeated on `host`.
 pub fn rerun_marked(
     decided: &mut [Decided],
     marked: &BTreeMap<JobId, String>,
@@ -140,7 +141,7 @@ pub fn rerun_marked(
     }
 }
 
-/// Why a job is repeated whose run `marks` leave out.
+/// The reason for repeating a job whose run `marks` leave out.
 fn left_out_text(marks: &str) -> String {
     format!("its run is left out of the statistics: {marks}")
 }
@@ -152,7 +153,7 @@ struct Scene<'a> {
     host: &'a HostFacts,
     present: &'a Present,
     needs: &'a Needs,
-    /// Only jobs that are not done need them.
+    /// Computed only if a job is not done.
     ceilings: OnceCell<Ceilings>,
 }
 
@@ -179,8 +180,8 @@ impl Scene<'_> {
         }
     }
 
-    /// Continues a re-run that was interrupted: the user requested it, and its worker might still be running. Jobs that
-    /// do not belong here cannot be repeated here, so they stay done.
+    /// Continues a re-run that was interrupted: the user requested it, and its worker might still be running. Jobs for
+    /// other hosts cannot be repeated here, so they stay done.
     fn decide_done(&self, job: &Job, env: &PlannedEnv, record: &Record) -> Decision {
         if self.not_here(job.key(), env).is_some() {
             return Decision::Skip;
@@ -204,7 +205,7 @@ impl Scene<'_> {
     fn not_here(&self, key: &Key, env: &PlannedEnv) -> Option<String> {
         match env.executor {
             Executor::Local => not_here(key, env, self.host),
-            // Whether it belongs on the node that Slurm chooses is decided there.
+            // The host of the env is checked on the node that Slurm chooses.
             Executor::Slurm(_) if self.present.slurm => None,
             Executor::Slurm(_) => {
                 Some(format!("Slurm starts the jobs of the env `{}`, and its programs are not here", key.env))
@@ -216,7 +217,8 @@ impl Scene<'_> {
         }
     }
 
-    /// Why the job of `key` certainly needs too much memory, as a sentence. On another host, that is decided there.
+    /// Why the job of `key` certainly needs too much memory, as a sentence. For jobs on other hosts, that is decided
+    /// there.
     fn prunes(&self, key: &Key, env: &PlannedEnv) -> Option<String> {
         let ceilings = self.ceilings.get_or_init(|| Ceilings::of(self.inventory, self.host));
         if env.executor.is_local() { ceilings.prunes(key) } else { None }
@@ -284,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn says_why_a_job_is_not_for_this_host() {
+    fn jobs_for_other_hosts_have_a_reason() {
         let jobs = vec![
             key("elsewhere", Device::Cpu, 1, 1),
             key("mac", Device::Cpu, 1, 1),
@@ -313,7 +315,7 @@ mod tests {
     }
 
     #[test]
-    fn a_job_is_settled_if_it_is_done_and_no_rerun_is_pending() {
+    fn a_done_job_is_settled_unless_a_rerun_is_pending() {
         let key = key("here", Device::Cpu, 1, 1);
         let job = Job::new(key.clone());
         let mut inventory = Inventory::default();
@@ -328,7 +330,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_newer_orchestrate_left_is_blocked_and_what_is_torn_runs() {
+    fn jobs_with_newer_files_are_blocked_and_torn_ones_run() {
         let jobs = vec![
             key("here", Device::Cpu, 1, 1),
             key("here", Device::Cpu, 2, 1),
@@ -350,7 +352,7 @@ mod tests {
         assert_eq!(decided[2].decision, Decision::Run(NotDone::NeverRan));
     }
 
-    /// The timing jobs of batch 16 ended as `sixteen`; whether the `ncu` jobs of batch 8, 16 and 32 are pruned.
+    /// Whether the `ncu` jobs of batch 8, 16 and 32 are pruned if the timing jobs of batch 16 ended as `sixteen`.
     fn profiled_jobs_pruned_after(sixteen: [Held; 2]) -> [bool; 3] {
         let timing = |batch, repeat| key("here", Device::Cuda(0), batch, repeat);
         let held = vec![(timing(16, 1), sixteen[0]), (timing(16, 2), sixteen[1])];
@@ -371,7 +373,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_marked_is_repeated_where_it_belongs() {
+    fn marked_jobs_are_repeated_on_their_own_host() {
         let held = [("here", Held::Success), ("here", Held::Stale), ("elsewhere", Held::Success)];
         let jobs: Vec<(Key, Held)> = held
             .iter()
@@ -392,7 +394,7 @@ mod tests {
     }
 
     /// The decisions about twelve repeats in `env`, of which `done` have run with the same throughput, under `rule`.
-    /// Those in `marked` are left out.
+    /// The repeats in `marked` are left out.
     fn decided_by_results(env: &str, rule: RepeatRule, done: u32, marked: &[u32]) -> Vec<&'static str> {
         let jobs: Vec<(Key, Held)> = (1..=rule.max)
             .map(|repeat| {
@@ -414,7 +416,7 @@ mod tests {
     }
 
     #[test]
-    fn results_decide_what_else_runs() {
+    fn results_decide_which_repeats_run() {
         let until = RepeatRule { min: 3, max: 9, until: Some(0.02), replace_marked: 1 };
         let after = |done, marked: &[u32]| decided_by_results("here", until, done, marked);
         assert_eq!(after(8, &[])[6..], ["skip", "skip", "not needed"]);
@@ -430,7 +432,7 @@ mod tests {
         assert_eq!(decided_by_results("here", fixed, 2, &[1]), ["replace", "skip", "run"]);
     }
 
-    /// What the store can hold for a job.
+    /// The standings of a job in the store.
     #[derive(Clone, Copy, Debug)]
     enum Held {
         Nothing,
@@ -484,7 +486,7 @@ mod tests {
         }
     }
 
-    /// The expected decision about `jobs[index]`, found only by looking at every pair of jobs.
+    /// The expected decision about `jobs[index]`, found by checking every pair of jobs.
     fn oracle(jobs: &[(Key, Held)], index: usize) -> &'static str {
         let (key, held) = &jobs[index];
         let is_here = key.env != "elsewhere" && ["cpu", "cuda"].contains(&key.device.to_string().as_str());

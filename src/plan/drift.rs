@@ -10,9 +10,9 @@ use crate::job::{Job, JobId};
 pub enum Drift {
     /// It has other jobs.
     Jobs {
-        /// How many jobs only the new plan has.
+        /// The number of jobs that only the new plan has.
         added: usize,
-        /// How many jobs only the saved plan has.
+        /// The number of jobs that only the saved plan has.
         removed: usize,
     },
     /// It has the same jobs, with other settings: the keys of the matrix that declare them.
@@ -33,8 +33,8 @@ pub fn drift(saved: &Plan, declared: &Plan) -> Option<Drift> {
 }
 
 fn changed_settings(saved: &Plan, declared: &Plan) -> BTreeSet<&'static str> {
-    // Exhaustive, so that a new field of a plan is compared here too. The schema is the version's, not the file's, and
-    // the order of tables is not that of a run.
+    // Exhaustive, so that a new field of a plan is compared here too. The schema depends on the version of
+    // `orchestrate`, and the order of tables does not affect a run.
     let Plan {
         schema: _,
         matrix: _,
@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn whether_results_decide_on_profiles_is_a_setting() {
+    fn conditional_profiling_is_a_setting() {
         let external = |profile: &str| {
             let text = format!(
                 "name: m\nmodels: [m]\nbatches: [4]\nworker: {{ command: [x] }}\nprofile: {{ {profile} }}\n\
@@ -124,13 +124,13 @@ mod tests {
             );
             expand(&check(&text).unwrap(), MatrixFacts::example())
         };
-        let told = Drift::Settings(["profile"].into());
-        assert_eq!(drift(&external(""), &external("ops: false")), Some(told));
+        let settings = Drift::Settings(["profile"].into());
+        assert_eq!(drift(&external(""), &external("ops: false")), Some(settings));
         assert_eq!(drift(&external(""), &external("ops: {}")), Some(Drift::Jobs { added: 1, removed: 0 }));
     }
 
     #[test]
-    fn what_is_no_part_of_a_job_is_a_setting() {
+    fn declarations_outside_of_keys_are_settings() {
         let saved = plan(2, "", "m.yaml");
         assert_eq!(drift(&saved, &plan(2, "", "elsewhere.yaml")), None, "the file's path changes no run");
         for (changed, keys) in [
@@ -139,8 +139,8 @@ mod tests {
             ("order: sequential\n", &["order"]),
             ("description: new\nlimits: { grace: 7s }\n", &["description", "limits"]),
         ] {
-            let told = Drift::Settings(keys.iter().copied().collect());
-            assert_eq!(drift(&saved, &plan(2, changed, "m.yaml")), Some(told), "{changed}");
+            let settings = Drift::Settings(keys.iter().copied().collect());
+            assert_eq!(drift(&saved, &plan(2, changed, "m.yaml")), Some(settings), "{changed}");
         }
         let mut moved = saved.clone();
         let env = moved.envs.values_mut().next().unwrap();
@@ -148,7 +148,7 @@ mod tests {
         env.variables.insert("A".to_owned(), "1".to_owned());
         env.pass.insert("B_*".to_owned());
         env.executor = Executor::Slurm(SlurmRequest::default());
-        let told = ["os", "pass", "peaks", "variables", "where"];
-        assert_eq!(drift(&saved, &moved), Some(Drift::Settings(told.into_iter().collect())));
+        let settings = ["os", "pass", "peaks", "variables", "where"];
+        assert_eq!(drift(&saved, &moved), Some(Drift::Settings(settings.into_iter().collect())));
     }
 }

@@ -1,8 +1,8 @@
 //! Estimates how long jobs will take, from the durations of earlier ones.
 //!
-//! The best basis counts: jobs of the same config, else of the same env and model, else of the same env. Between
-//! configs, a duration is scaled by the number of images, including warm-up. Start-up does not scale, so such an
-//! estimate is rough. It names its basis.
+//! The best available basis is used: jobs of the same config, then of the same env and model, then of the same env.
+//! Between configs, a duration is scaled by the number of images, including warm-up. Start-up does not scale, so such
+//! an estimate is rough. Each [`Estimate`] names its basis.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -43,7 +43,7 @@ pub struct TimeLeft {
     pub seconds: f64,
     /// The number of jobs.
     pub jobs: usize,
-    /// The number of jobs without a basis, whose time comes on top.
+    /// The number of jobs without a basis, whose time is not included.
     pub jobs_without_basis: usize,
 }
 
@@ -89,8 +89,8 @@ impl Estimator {
         estimator
     }
 
-    /// Learns from one more record. The duration of a failed attempt says nothing about the next. The few iterations of
-    /// a job of the kind `ops` say nothing about other configs, because most of its time is the worker's start.
+    /// Learns from one more record. The duration of a failed attempt is ignored. The few iterations of a job of the
+    /// kind `ops` are not used for other configs, because most of its time is the worker's start.
     pub fn learn(&mut self, record: &Record) {
         let seconds = record.wall_s();
         if !record.outcome.is_success() || seconds <= 0.0 {
@@ -156,18 +156,18 @@ impl Estimator {
     }
 }
 
-/// What a job's model basis is looked up by.
+/// The lookup key of a job's model basis.
 pub(super) fn model_of(key: &Key) -> (Kind, Name, ModelName) {
     (basis_kind(key), key.env.clone(), key.model.clone())
 }
 
-/// What a job's env basis is looked up by.
+/// The lookup key of a job's env basis.
 pub(super) fn env_of(key: &Key) -> (Kind, Name) {
     (basis_kind(key), key.env.clone())
 }
 
-/// The kind of the jobs that tell how long an image takes in the job of `key`. One of the kind `ops` trains as a timing
-/// job does.
+/// The kind of the jobs from whose time per image the job of `key` is estimated. A job of the kind `ops` trains like a
+/// timing job.
 fn basis_kind(key: &Key) -> Kind {
     if key.kind == Kind::Ops { Kind::Timing } else { key.kind }
 }
@@ -257,12 +257,12 @@ mod tests {
         let estimate = |estimator: &Estimator, key: &Key| estimator.estimate(key).map(|it| it.seconds);
         assert_eq!(estimate(&estimator, &ops), Some(10.0));
         estimator.learn(&record(ops.clone(), 5.0));
-        assert_eq!(estimate(&estimator, &ops), Some(5.0), "its own time wins");
-        assert_eq!(estimate(&estimator, &key("cpu", "vgg16", 16, 1)), Some(40.0), "no other learns from it");
+        assert_eq!(estimate(&estimator, &ops), Some(5.0), "its own time takes precedence");
+        assert_eq!(estimate(&estimator, &key("cpu", "vgg16", 16, 1)), Some(40.0), "other configs ignore it");
     }
 
     #[test]
-    fn failures_and_clocks_that_stood_still_are_no_basis() {
+    fn failures_and_stopped_clocks_are_not_a_basis() {
         let stood_still = |record: Record| Record { ended_at: record.started_at, ..record };
         let failed =
             Record { outcome: Outcome::TimedOut { after_s: 5.0 }, ..record(key("cpu", "vgg16", 8, 1), 5.0) };
@@ -272,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn time_left_counts_cool_downs_and_what_it_cannot_know() {
+    fn time_left_counts_cool_downs_and_unknown_jobs() {
         let estimator = Estimator::new(&plan(5), &[record(key("cpu", "vgg16", 8, 1), 20.0)]);
         let keys = [key("cpu", "vgg16", 8, 2), key("cpu", "vgg16", 8, 3), key("gpu", "vgg16", 8, 1)];
         let left = estimator.time_left(&keys);
@@ -280,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_report_of_time_the_clock_counts() {
+    fn without_a_report_of_time_the_clock_is_used() {
         assert_eq!(record(key("cpu", "vgg16", 8, 1), 5.0).wall_s(), 5.0);
         assert_eq!(record(key("cpu", "vgg16", 8, 1), 0.0).wall_s(), 1000.0);
         let by_clock = Record { process: None, ..record(key("cpu", "vgg16", 8, 1), 5.0) };
@@ -288,9 +288,9 @@ mod tests {
     }
 
     proptest! {
-        /// An estimate always lies within the range of its basis.
+        /// An estimate is always within the range of its basis.
         #[test]
-        fn an_estimate_lies_between_the_least_and_the_most(walls in prop::collection::vec(0.1..1e4, 1..9)) {
+        fn an_estimate_is_within_the_range_of_its_basis(walls in prop::collection::vec(0.1..1e4, 1..9)) {
             let records: Vec<Record> = (1..)
                 .zip(&walls)
                 .map(|(repeat, wall)| record(key("cpu", "vgg16", 8, repeat), *wall))

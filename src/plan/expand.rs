@@ -10,7 +10,7 @@ use crate::job::{Declared, DeclaredEnv, JobId, ParamValue};
 use crate::matrix::{AxisName, AxisValue, Env, Include, Matrix, RepeatRule};
 use crate::record::MatrixFacts;
 
-/// The plan of `matrix`, whose file `facts` describes. The same matrix gives the same plan.
+/// The plan of `matrix`, whose file `facts` describes. The same matrix always has the same plan.
 pub fn expand(matrix: &Matrix, facts: MatrixFacts) -> Plan {
     let is_local = matrix.envs.iter().all(|env| env.executor.is_local());
     Plan {
@@ -49,7 +49,7 @@ fn declared_env<'m>(env: &'m Env, included: impl Iterator<Item = &'m Include>) -
                 (AxisName::Param(name), AxisValue::Param(value)) => {
                     params.entry(name.to_string()).or_default().insert(value.clone());
                 }
-                (_, AxisValue::Param(_)) => unreachable!("only a parameter has the value of one"),
+                (_, AxisValue::Param(_)) => unreachable!("only a parameter has a parameter's value"),
             }
         }
     }
@@ -59,7 +59,7 @@ fn declared_env<'m>(env: &'m Env, included: impl Iterator<Item = &'m Include>) -
         batches.insert(include.batch);
         precisions.insert(include.precision);
         for (name, value) in include.params.iter() {
-            // All other configs have one value of what is no axis.
+            // Dimensions that are not axes have one value in all other configs.
             let values = params.entry(name.to_owned()).or_default();
             if values.is_empty() {
                 values.extend(first.as_ref().and_then(|key| key.param(name)));
@@ -76,7 +76,7 @@ fn declared_env<'m>(env: &'m Env, included: impl Iterator<Item = &'m Include>) -
     }
 }
 
-/// The rules of the configs that have more than a number of repeats.
+/// The rules of the configs whose number of repeats is not fixed.
 fn rules(matrix: &Matrix) -> BTreeMap<JobId, RepeatRule> {
     let configs = matrix.configs().filter(|config| !config.repeats.is_fixed());
     configs.map(|config| (config.key.config_id(), config.repeats)).collect()
@@ -312,7 +312,7 @@ mod tests {
          envs: { cpu: { device: cpu } }\n";
 
     #[test]
-    fn a_seed_changes_the_order_and_nothing_else() {
+    fn a_seed_changes_only_the_order() {
         let plan_of = |seed| plan(&format!("{MATRIX}order_seed: {seed}\n"));
         let (zero, one) = (plan_of(0), plan_of(1));
         assert_eq!(plan(MATRIX).jobs, zero.jobs);
@@ -356,11 +356,11 @@ mod tests {
         let fixed = self::plan(MATRIX);
         assert!(fixed.rules.is_empty() && !serde_json::to_string(&fixed).unwrap().contains("rules"));
         let ids = |plan: &Plan| plan.jobs().map(|job| job.id()).collect::<BTreeSet<_>>();
-        assert!(ids(&fixed).is_subset(&ids(&plan)), "a rule is part of no job");
+        assert!(ids(&fixed).is_subset(&ids(&plan)), "a rule is not part of a job");
     }
 
     #[test]
-    fn where_jobs_run_is_part_of_no_job_and_a_local_plan_does_not_mention_it() {
+    fn the_executor_is_not_part_of_a_job_and_absent_in_a_local_plan() {
         let local = plan(MATRIX);
         assert_eq!(plan(&MATRIX.replace("device: cpu", "device: cpu, where: local")), local);
         let json = serde_json::to_string(&local).unwrap();
@@ -374,7 +374,7 @@ mod tests {
     }
 
     #[test]
-    fn what_an_env_says_replaces_what_the_matrix_says() {
+    fn settings_of_an_env_replace_those_of_the_matrix() {
         let plan = plan(
             "name: m\nmodels: [resnet18]\nbatches: [4]\nrepeats: 1\norder: sequential\n\
              params: { warmup: 3, iters: 7 }\naxes: { augment: [true, false], seed: [1, 2] }\n\

@@ -1,7 +1,7 @@
 //! The time left of the open jobs of a run, kept up to date while they run.
 //!
-//! It is [`Estimator::time_left`] of these jobs, without going through them. Jobs with the same basis are added up, and
-//! an event concerns three sums: those of a config, of its model and of its env.
+//! [`Forecast`] has the same result as [`Estimator::time_left`] without iterating over the jobs. Jobs with the same
+//! basis are added up, and an event changes three sums: those of a config, of its model and of its env.
 
 use std::collections::BTreeMap;
 
@@ -18,9 +18,9 @@ pub struct Forecast {
     estimator: Estimator,
     /// All open jobs, by config.
     configs: BTreeMap<JobId, Sum>,
-    /// Those whose config is no basis, by model.
+    /// Open jobs whose config is not a basis, by model.
     models: BTreeMap<(Kind, Name, ModelName), Sum>,
-    /// Those whose model is no basis either, by env.
+    /// Open jobs whose model is not a basis either, by env.
     envs: BTreeMap<(Kind, Name), Sum>,
     total: Total,
 }
@@ -29,7 +29,7 @@ pub struct Forecast {
 #[derive(Clone, Copy, Debug, Default)]
 struct Sum {
     jobs: usize,
-    /// How many images they train on.
+    /// The number of images that they train on.
     images: f64,
 }
 
@@ -41,21 +41,21 @@ impl Sum {
 
     fn remove(&mut self, other: Sum) {
         self.jobs -= other.jobs;
-        // No remainder of a rounding outlives the jobs.
+        // Rounding errors do not remain after the last job.
         self.images = if self.jobs == 0 { 0.0 } else { self.images - other.images };
     }
 }
 
-/// What all open jobs come to.
+/// The sum over all open jobs.
 #[derive(Debug, Default)]
 struct Total {
     jobs: usize,
     jobs_without_basis: usize,
-    /// Whole numbers, so that the order of events leaves no trace and the end is 0.
+    /// A whole number, so that the order of events does not matter and the end is exactly 0.
     nanos: i128,
 }
 
-/// The sums that an event concerns.
+/// The sums that an event changes.
 struct Place {
     config: JobId,
     model: (Kind, Name, ModelName),
@@ -74,7 +74,7 @@ impl Forecast {
         Forecast { estimator, ..Forecast::default() }
     }
 
-    /// The job of `key` is open from now on.
+    /// Adds the job of `key` to the open jobs.
     pub fn open(&mut self, key: &Key) {
         let job = Sum { jobs: 1, images: images(key) };
         self.change(&Place::of(key), |forecast, place| {
@@ -84,7 +84,7 @@ impl Forecast {
         self.total.nanos += nanos(self.estimator.cool_down(&key.env));
     }
 
-    /// The job of `key`, which was open, is not any more.
+    /// Removes the job of `key` from the open jobs.
     pub fn close(&mut self, key: &Key) {
         let job = Sum { jobs: 1, images: images(key) };
         self.change(&Place::of(key), |forecast, place| {
@@ -105,7 +105,7 @@ impl Forecast {
         TimeLeft { seconds: nanos as f64 / 1e9, jobs, jobs_without_basis }
     }
 
-    /// Takes what is at `place` out of the sums above it, makes a change there, and puts it back.
+    /// Subtracts the contribution of `place` from the sums above it, changes `place`, and adds the new contribution.
     fn change(&mut self, place: &Place, change: impl FnOnce(&mut Self, &Place)) {
         self.take_out(place);
         change(self, place);
@@ -140,7 +140,7 @@ impl Forecast {
         self.total.jobs_without_basis += jobs_without_basis;
     }
 
-    /// What the sums at `place` contribute to the total: nanoseconds, and jobs without a basis.
+    /// The contribution of the sums at `place` to the total: nanoseconds, and jobs without a basis.
     fn contribution(&self, place: &Place) -> (i128, usize) {
         let config = sum(&self.configs, &place.config);
         let model = sum(&self.models, &place.model);

@@ -1,11 +1,11 @@
-//! Tasks that a queue still lists although nothing can come of them. Pure.
+//! Tasks that a queue still lists although all of their jobs are done: [`idle_tasks`]. Pure.
 
 use super::submission::{QueueId, last_attempt};
 use super::whereabouts::{Answers, Submitted};
 use super::{Inventory, Standing};
 
-/// The tasks of Slurm that it lists as waiting or running, although all of their jobs are done. They keep a place from
-/// others, for as long as their time limit if Slurm does not notice that they are gone.
+/// The tasks that Slurm lists as waiting or running although all of their jobs are done. They occupy resources until
+/// their time limit if Slurm does not notice that their processes have ended.
 pub fn idle_tasks(submitted: &[Submitted], answers: &Answers, inventory: &Inventory) -> Vec<String> {
     let Some(listed) = answers.get(&QueueId::Slurm) else { return Vec::new() };
     let mut found = Vec::new();

@@ -15,8 +15,8 @@ use crate::record::Record;
 /// The content of a store, read once.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Inventory {
-    /// The standing of each job with a directory, by their names. Every job is looked up many times, and there can be a
-    /// hundred thousand.
+    /// The standing of each job with a directory, by job. Every job is looked up many times, and there can be a hundred
+    /// thousand.
     pub jobs: IndexMap<JobId, Standing>,
     /// Re-runs of done jobs without a record: they are running, or were cut off.
     pub reruns: BTreeMap<JobId, NotDone>,
@@ -33,9 +33,9 @@ pub struct Problem {
     pub path: PathBuf,
     /// The problem, as a sentence.
     pub message: String,
-    /// The remedy as a sentence, if it is known.
+    /// The remedy as a sentence, if known.
     pub remedy: Option<String>,
-    /// Whether a newer `orchestrate` wrote it. Then it is sound, but this version cannot read it and must not replace
+    /// Whether a newer `orchestrate` wrote it. Then it is intact, but this version cannot read it and must not replace
     /// it.
     pub newer: bool,
 }
@@ -73,7 +73,7 @@ pub enum NotDone {
         /// The number of attempts.
         attempts: u32,
     },
-    /// Its lock is held, so it is running.
+    /// A process holds its lock, so it is running.
     Running,
     /// A file in its directory cannot be read.
     Corrupt {
@@ -146,8 +146,8 @@ pub struct Standings<'a> {
 }
 
 impl Standings<'_> {
-    /// The standing of `job`, which shares its record with the inventory. If the directory with its name does not tell
-    /// its job, the job is corrupt.
+    /// The standing of `job`, which shares its record with the inventory. If the job of the directory with its name is
+    /// unknown, the job is corrupt.
     pub fn of(&self, job: &Job) -> Standing {
         let from_problem = || match self.problem(job) {
             Some(problem) => NotDone::Corrupt { message: problem.message.clone() },

@@ -13,7 +13,7 @@ use crate::matrix::Secret;
 use crate::protocol::{ITERATIONS_VARIABLE, MEASUREMENT_VARIABLE, OPERATORS_VARIABLE};
 use crate::record::{CudaEntries, SET, inherited};
 
-/// The variables that tell a worker where to write. An env cannot replace them.
+/// The variables with the output paths of a worker. An env cannot replace them.
 pub(super) const OUTPUT_VARIABLES: [&str; 2] = [MEASUREMENT_VARIABLE, ITERATIONS_VARIABLE];
 
 /// The parts of an invocation that depend on the host.
@@ -23,9 +23,9 @@ pub struct Surroundings {
     pub shipped_worker: String,
     /// `orchestrate`'s own environment, as far as it is text.
     pub ambient: BTreeMap<String, String>,
-    /// The values of secret variables, as far as they are known. A plan can be made without them, a run cannot.
+    /// The values of secret variables, as far as they are known. A plan does not need them, a run does.
     pub secrets: Secrets,
-    /// Which of the host's GPUs each job gets.
+    /// The GPUs of the host by device.
     pub gpus: CudaEntries,
 }
 
@@ -60,7 +60,7 @@ pub enum InvocationError {
     /// The worker's command is empty.
     #[error("the worker's command is empty")]
     EmptyCommand,
-    /// A placeholder stands for a parameter that the job does not have.
+    /// A placeholder names a parameter that the job does not have.
     #[error("the worker's command contains `{{{0}}}`, but the job has no value for it")]
     NoValue(String),
 }
@@ -103,18 +103,19 @@ fn shipped_argv(key: &Key, program: &str, outputs: &Outputs) -> Vec<String> {
     flag("--label", &key.label());
     flag("--out", &outputs.measurement);
     flag("--iterations-out", &outputs.iterations);
-    argv.extend(key.told().iter().flat_map(|(name, value)| match parameter(name) {
+    argv.extend(key.passed().iter().flat_map(|(name, value)| match parameter(name) {
         Some(parameter) => parameter.words(value),
-        // A newer version made this plan. The worker refuses the flag, so nothing wrong is trained.
+        // A newer version made this plan. The worker refuses the unknown flag, so it does not train with wrong
+        // settings.
         None => vec![format!("--{}", name.replace('_', "-")), value.to_string()],
     }));
     argv
 }
 
-/// What decides, besides the env and the worker, which files a call of the worker uses.
+/// The parts of a call, besides the env and the worker, that determine the files it uses.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Caller {
-    /// The program as it is named.
+    /// The name of the program.
     pub program: String,
     /// The words of the command that contain placeholders, filled.
     pub filled: Vec<String>,
@@ -122,7 +123,7 @@ pub struct Caller {
     pub variables: BTreeMap<String, String>,
 }
 
-/// What a call of `key`'s worker depends on. `None` if it cannot be called.
+/// The [`Caller`] of `key`'s worker. `None` if it cannot be called.
 pub fn caller(key: &Key, surroundings: &Surroundings, outputs: &Outputs) -> Option<Caller> {
     let program = match &key.worker {
         WorkerTemplate::Shipped => surroundings.shipped_worker.clone(),
@@ -166,8 +167,7 @@ fn placeholder(name: &str, key: &Key, outputs: &Outputs) -> Result<String, Invoc
     })
 }
 
-/// The worker's environment without the secrets of its env. An env's variables override ours, except those that tell
-/// where to write.
+/// The worker's environment without the secrets of its env. An env's variables override ours, except the output paths.
 fn environment(
     key: &Key,
     env: &PlannedEnv,
@@ -183,7 +183,7 @@ fn environment(
     variables
 }
 
-/// The secret variables of the worker of `key`: those of its env, and what it inherits with a password in it.
+/// The secret variables of the worker of `key`: those of its env, and inherited ones with a password in their value.
 fn secrets(key: &Key, env: &PlannedEnv, surroundings: &Surroundings) -> BTreeMap<String, Option<Secret>> {
     let known = surroundings.secrets.get(&key.env);
     let value = |name: &String| known.and_then(|known| known.get(name)).cloned();
@@ -198,8 +198,8 @@ pub(super) fn own_variables(key: &Key, gpus: &CudaEntries) -> BTreeMap<String, S
     let mut variables = BTreeMap::new();
     let mut set = |name: &str, value: String| variables.insert(name.to_owned(), value);
     set("LC_ALL", "C".to_owned());
-    // A worker only sees its own GPU. One on a processor sees none, so it cannot create a context on a device without a
-    // lock.
+    // A worker sees only its own GPU. A worker on the CPU sees none, so it cannot create a context on a device without
+    // a lock.
     set("CUDA_VISIBLE_DEVICES", gpus.of(key.device));
     set("CUDA_DEVICE_ORDER", "PCI_BUS_ID".to_owned());
     if let Some(threads) = key.params.get("threads") {
@@ -262,7 +262,7 @@ impl Invocation {
         self.secrets.keys().map(need).collect()
     }
 
-    /// The value of the variable `name` for a shell, which has the values of secrets in its own environment.
+    /// The value of the variable `name` for a shell whose environment has the values of secrets.
     fn shell_value(&self, name: &String, value: &str, outputs: &str) -> String {
         match self.secrets.contains_key(name) {
             true => format!("\"${name}\""),
@@ -325,7 +325,7 @@ mod tests {
     }
 
     #[test]
-    fn no_matrix_hides_or_replaces_what_we_set() {
+    fn a_matrix_cannot_hide_or_replace_our_variables() {
         let mistakes = |env: &str| {
             let text =
                 format!("name: m\nmodels: [m]\nbatches: [1]\nenvs: {{ e: {{ device: cpu, {env} }} }}\n");
@@ -376,7 +376,7 @@ mod tests {
     }
 
     #[test]
-    fn the_shipped_worker_is_told_every_setting() {
+    fn the_shipped_worker_gets_every_setting() {
         let call = call(&key()).unwrap();
         assert_eq!(
             call.argv.join(" "),
@@ -415,7 +415,7 @@ mod tests {
 
     /// The id keeps the declared value; only the flag is left out.
     #[test]
-    fn how_images_are_loaded_is_not_said_where_none_are() {
+    fn flags_for_loading_images_need_images() {
         let plain = line(&[]);
         for (name, value) in [
             ("loader_workers", ParamValue::Int(8)),
@@ -487,7 +487,7 @@ mod tests {
     }
 
     #[test]
-    fn only_a_job_that_profiles_operators_is_asked_to() {
+    fn only_jobs_of_the_kind_ops_get_the_variable_for_operators() {
         let ambient = [(OPERATORS_VARIABLE.to_owned(), "9".to_owned())].into();
         let pass = ["ORCHESTRATE_*".to_owned()].into();
         let (surroundings, env) =
@@ -506,7 +506,7 @@ mod tests {
     }
 
     #[test]
-    fn a_worker_sees_the_gpu_that_orchestrate_was_shown() {
+    fn a_worker_sees_a_gpu_among_those_visible_to_orchestrate() {
         use crate::record::{HostFacts, VisibleGpu, VisibleGpus};
         let entry = |entry: &str| VisibleGpu { entry: entry.to_owned(), ..VisibleGpu::default() };
         let shown = VisibleGpus { variable: "3,7".to_owned(), entries: vec![entry("3"), entry("7")] };

@@ -31,7 +31,7 @@ impl Misread {
 /// The misreadings that concern a plan.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Misreadings {
-    /// Directories of misread jobs of the plan. No plan needs them.
+    /// Directories of misread jobs of the plan. They are not needed by any plan.
     pub left_over: Vec<Misread>,
     /// Misread jobs in the plan itself, because an older version read and saved it.
     pub planned: Vec<Misread>,

@@ -4,8 +4,8 @@
 //! "jobs": { "configs": [{ …, "repeat": 1 }, …], "order": [[0, 1], [1, 1], [0, 2], …] }
 //! ```
 //!
-//! A matrix has few configs with many repeats, or many with few, so the file stays small either way, and jobs that are
-//! read share what their config holds. Schema 1 lists whole keys instead.
+//! The file stays small for few configs with many repeats as well as for many configs with few, and jobs that are read
+//! share the parts of their config. Schema 1 lists whole keys instead.
 
 use std::collections::HashMap;
 use std::fmt;

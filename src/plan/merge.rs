@@ -1,4 +1,5 @@
-//! What a merge does with a job that two stores hold, and which results no plan of a store declares.
+//! Decides which record of a job a merge of two stores keeps: [`decide_merge`]. Also lists results that no plan of a
+//! store declares: [`undeclared`].
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,12 +8,12 @@ use serde::Serialize;
 use super::Plan;
 use crate::job::{Job, JobId, Name};
 
-/// What a store holds of a job, compared with the record that another store brings.
+/// The files of a job in this store, compared with the record from the other store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Held {
-    /// Nothing: the job has no directory, or there is nothing in it.
+pub enum Existing {
+    /// The job has no directory, or an empty one.
     Nothing,
-    /// The same record: it decides about the job here, or it did until a later attempt replaced it.
+    /// The same record: it is the record of the job here, or was until a later attempt replaced it.
     Same,
     /// A record that the other store has too, and that a later attempt replaced there.
     Earlier,
@@ -26,36 +27,36 @@ pub enum Held {
     Newer,
 }
 
-/// What a merge does with a record that another store brings.
+/// The decision of a merge about a record from the other store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MergeDecision {
-    /// It is taken. Nothing has to make room.
+    /// The record is copied. No file has to be set aside.
     Take,
-    /// It is taken, and what was here is set aside.
+    /// The record is copied, and the existing files are set aside.
     Replace,
-    /// It is here already.
+    /// The record exists here already.
     AlreadyHere,
-    /// What is here stays.
+    /// The existing files are kept.
     Keep,
-    /// Both succeeded in different attempts, and nobody said which of them counts. What is here stays.
+    /// Both succeeded in different attempts, and the user did not choose one. The existing files are kept.
     Conflict,
 }
 
-/// What to do with a record that another store brings, where this one has `held` of the job. The record `succeeded` or
-/// not. With `replace`, the user prefers the successes of the other store.
+/// Decides about a record from another store. `held`: the files of the job in this store. `succeeded`: whether the
+/// record is of a success. `replace`: whether the user prefers the successes of the other store.
 ///
-/// A success replaces what is none, and a later attempt of the same store replaces an earlier one, as it did there.
-/// Nothing else replaces anything unasked. So no success is lost, and to merge again changes nothing.
-pub fn decide_merge(held: Held, succeeded: bool, replace: bool) -> MergeDecision {
+/// A success replaces anything but a success, and a later attempt of the same store replaces an earlier one, as it did
+/// there. Everything else is replaced only on request. So no success is lost, and merging again changes nothing.
+pub fn decide_merge(held: Existing, succeeded: bool, replace: bool) -> MergeDecision {
     match held {
-        Held::Nothing => MergeDecision::Take,
-        Held::Earlier => MergeDecision::Replace,
-        Held::Same => MergeDecision::AlreadyHere,
-        Held::Newer => MergeDecision::Keep,
-        Held::NoResult | Held::Failure if succeeded => MergeDecision::Replace,
-        Held::Success if succeeded && replace => MergeDecision::Replace,
-        Held::Success if succeeded => MergeDecision::Conflict,
-        Held::NoResult | Held::Failure | Held::Success => MergeDecision::Keep,
+        Existing::Nothing => MergeDecision::Take,
+        Existing::Earlier => MergeDecision::Replace,
+        Existing::Same => MergeDecision::AlreadyHere,
+        Existing::Newer => MergeDecision::Keep,
+        Existing::NoResult | Existing::Failure if succeeded => MergeDecision::Replace,
+        Existing::Success if succeeded && replace => MergeDecision::Replace,
+        Existing::Success if succeeded => MergeDecision::Conflict,
+        Existing::NoResult | Existing::Failure | Existing::Success => MergeDecision::Keep,
     }
 }
 
@@ -64,13 +65,13 @@ pub fn decide_merge(held: Held, succeeded: bool, replace: bool) -> MergeDecision
 pub struct Undeclared {
     /// The env.
     pub env: Name,
-    /// How many jobs.
+    /// The number of jobs.
     pub jobs: usize,
-    /// Whether some plan has an env of this name, with other configs.
+    /// Whether a plan has an env of this name, with other configs.
     pub env_is_declared: bool,
 }
 
-/// Those of `jobs` that none of `plans` declares, by env. Each job counts once.
+/// The `jobs` that none of `plans` declares, by env. Each job counts once.
 pub fn undeclared<'a>(jobs: impl IntoIterator<Item = &'a Job>, plans: &[Plan]) -> Vec<Undeclared> {
     let declared: BTreeSet<JobId> = plans.iter().flat_map(|plan| &plan.jobs).map(Job::id).collect();
     let mut found: BTreeMap<&Name, BTreeSet<JobId>> = BTreeMap::new();
@@ -94,9 +95,9 @@ mod tests {
 
     #[test]
     fn every_case_is_decided() {
-        use Held::{Earlier, Failure, Newer, NoResult, Nothing, Same, Success};
+        use Existing::{Earlier, Failure, Newer, NoResult, Nothing, Same, Success};
         use MergeDecision::{AlreadyHere, Conflict, Keep, Replace, Take};
-        // What it does with a failure; with a success; with a success that the user prefers.
+        // The decision about a failure; about a success; about a success that the user prefers.
         for (held, expected) in [
             (Nothing, [Take, Take, Take]),
             (Same, [AlreadyHere, AlreadyHere, AlreadyHere]),
@@ -109,7 +110,7 @@ mod tests {
             let found = [(false, false), (true, false), (true, true)]
                 .map(|(succeeded, replace)| decide_merge(held, succeeded, replace));
             assert_eq!(found, expected, "{held:?}");
-            assert_eq!(decide_merge(held, false, true), expected[0], "no failure is preferred to anything");
+            assert_eq!(decide_merge(held, false, true), expected[0], "`replace` does not apply to failures");
         }
     }
 
@@ -120,16 +121,16 @@ mod tests {
         record % 2 == 1
     }
 
-    fn held(current: Option<Numbered>, brought: Numbered) -> Held {
+    fn held(current: Option<Numbered>, other: Numbered) -> Existing {
         match current {
-            None => Held::Nothing,
-            Some(current) if current == brought => Held::Same,
-            Some(current) if succeeded(current) => Held::Success,
-            Some(_) => Held::Failure,
+            None => Existing::Nothing,
+            Some(current) if current == other => Existing::Same,
+            Some(current) if succeeded(current) => Existing::Success,
+            Some(_) => Existing::Failure,
         }
     }
 
-    /// Merges `records` of one job, one after another. Returns what counts in the end, and all that was set aside.
+    /// Merges `records` of one job, one after another. Returns the final record, and all records that were set aside.
     fn merge(records: &[Numbered], replace: bool) -> (Option<Numbered>, Vec<Numbered>) {
         let (mut current, mut aside) = (None, Vec::new());
         for record in records {
@@ -144,11 +145,11 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_counts_after_many_merges_is_what_a_person_would_pick(
+        fn many_merges_keep_the_first_success_or_with_replace_the_last(
             records in prop::collection::vec(0_u32..6, 1..12), replace in any::<bool>(),
         ) {
             let (current, aside) = merge(&records, replace);
-            // Unasked, it is the first success, and without one the first record.
+            // Without `replace`, the first success is kept, and without a success the first record.
             let mut successes = records.iter().copied().filter(|record| succeeded(*record));
             let expected = match replace {
                 false => successes.next(),
@@ -156,11 +157,11 @@ mod tests {
             };
             prop_assert_eq!(current, expected.or(records.first().copied()));
             if !replace {
-                prop_assert!(aside.iter().all(|record| !succeeded(*record)), "a success was set aside unasked");
+                prop_assert!(aside.iter().all(|record| !succeeded(*record)), "a success was set aside");
             }
             let twice = [&records[..], &records[..]].concat();
             if !replace {
-                prop_assert_eq!(merge(&twice, false).0, current, "to merge all of them again changes nothing");
+                prop_assert_eq!(merge(&twice, false).0, current, "merging all of them again changes nothing");
             }
         }
     }

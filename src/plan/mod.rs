@@ -1,10 +1,9 @@
-//! Plans: every decision is made here, before anything runs.
-//! The verbs call it and `run` obeys it; `store` and `host` provide its inputs.
-//! It never touches the world, and planning twice gives the same plan.
+//! Plans: every decision is made here, before any job runs. The verbs call it and `run` executes it; `store` and `host`
+//! provide its inputs. It never has side effects, and planning twice gives the same plan.
 //!
-//! [`expand`] turns a matrix into the ordered jobs of a [`Plan`]. [`decide`] compares them with the store, the host and
-//! what jobs would run with now. [`invocation`] builds the call of a job's processes, as data. The executor
-//! (`crate::run`) has no choices left. [`Absences`] tells, afterwards, why jobs have no result.
+//! [`expand`] turns a matrix into the ordered jobs of a [`Plan`]. [`decide`] compares them with the store, the host,
+//! and the present worker and environment. [`invocation`] builds the call of a job's processes, as data. The executor
+//! (`crate::run`) has no choices left. [`Absences`] explains afterwards why jobs have no result.
 
 mod absent;
 mod ceilings;
@@ -36,7 +35,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::job::{Declared, Job, JobId, Key, Kind, Name};
 use crate::matrix::{Executor, Limits, Order, Place, RepeatRule, Share};
-use crate::record::{CloudFacts, MatrixFacts, holds_password, looks_secret, passes};
+use crate::record::{CloudFacts, MatrixFacts, contains_password, looks_secret, passes};
 use crate::threshold::Thresholds;
 
 pub use absent::Absences;
@@ -54,7 +53,7 @@ pub use invocation::{
     quote,
 };
 pub use leftover::{Misread, Misreadings, misread_from, misreadings};
-pub use merge::{Held, MergeDecision, Undeclared, decide_merge, undeclared};
+pub use merge::{Existing, MergeDecision, Undeclared, decide_merge, undeclared};
 pub use need::{Judge, Needs, Wanted, Worth};
 pub use profiler::Profiler;
 pub use renamed::{Renamed, renamed};
@@ -97,8 +96,8 @@ pub struct Plan {
     pub declared: Declared,
     /// The envs by name, with what their jobs share.
     pub envs: BTreeMap<Name, PlannedEnv>,
-    /// How often the configs with these ids run, if their results decide that. The plan has the most jobs that they can
-    /// need.
+    /// How often the configs with these ids run, if their results decide that. The plan has the greatest number of jobs
+    /// that they can need.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub rules: BTreeMap<JobId, RepeatRule>,
     /// The jobs in the order of execution, each with a different id.
@@ -106,12 +105,12 @@ pub struct Plan {
     pub jobs: Vec<Job>,
 }
 
-/// What all jobs of an env share in addition to their keys.
+/// The settings that all jobs of an env share in addition to their keys.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PlannedEnv {
-    /// The hosts where the env belongs.
+    /// The hosts to which the env belongs.
     pub place: Place,
-    /// What starts its jobs. Absent if they are local, and in plans of older versions.
+    /// The system that starts its jobs. Absent if they are local, and in plans of older versions.
     #[serde(default, skip_serializing_if = "Executor::is_local")]
     pub executor: Executor,
     /// Whether its jobs need the whole host.
@@ -128,8 +127,8 @@ pub struct PlannedEnv {
     /// values among `variables`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub secret: Option<BTreeSet<String>>,
-    /// Which variables of orchestrate's environment its workers inherit besides those that all do: names, and
-    /// beginnings of names with `*` after them.
+    /// The variables of orchestrate's environment that its workers inherit in addition to the common ones: names, and
+    /// prefixes with `*` after them.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub pass: BTreeSet<String>,
     /// Whether its jobs of the kind `ops` are only needed once a timing run of their config has reported that its
@@ -151,12 +150,12 @@ impl Plan {
         !self.rules.is_empty() || self.envs.values().any(|env| env.ops_if_reported)
     }
 
-    /// Whether it has `job` whatever runs report.
+    /// Whether it has `job` regardless of results.
     pub fn is_certain(&self, job: &Job) -> bool {
         job.key().kind != Kind::Ops || !self.env(job.key()).ops_if_reported
     }
 
-    /// The jobs in order that it has whatever runs report.
+    /// The jobs in order that it has regardless of results.
     pub fn certain_jobs(&self) -> impl Iterator<Item = &Job> {
         self.jobs.iter().filter(|job| self.is_certain(job))
     }
@@ -181,8 +180,8 @@ impl PlannedEnv {
         self.secret.iter().flatten()
     }
 
-    /// The variables of `ambient`, the environment of `orchestrate`, that workers inherit as secrets although nobody
-    /// said so: their values hold passwords.
+    /// The variables of `ambient`, the environment of `orchestrate`, that workers inherit as secrets although they are
+    /// not declared secret: their values contain passwords.
     pub fn guarded<'a>(
         &'a self,
         ambient: &'a BTreeMap<String, String>,
@@ -190,7 +189,7 @@ impl PlannedEnv {
         let is_declared =
             |name: &String| self.variables.contains_key(name) || self.secrets().any(|secret| secret == name);
         ambient.iter().filter(move |(name, value)| {
-            holds_password(name, value) && passes(name, &self.pass) && !is_declared(name)
+            contains_password(name, value) && passes(name, &self.pass) && !is_declared(name)
         })
     }
 
@@ -199,7 +198,7 @@ impl PlannedEnv {
         self.variables.keys().chain(self.secrets()).cloned().collect()
     }
 
-    /// Drops the values of secrets that an older version saved. Then only the names tell what is secret.
+    /// Drops the values of secrets that an older version saved. Then secrets are recognised only by their names.
     pub fn forget_secrets(&mut self) {
         if self.secret.is_none() {
             let secret: BTreeSet<String> =
@@ -231,7 +230,7 @@ impl Plan {
 
 #[cfg(test)]
 impl PlannedEnv {
-    /// For tests: an env that belongs everywhere and declares nothing.
+    /// For tests: an env for any host, without declarations.
     pub(crate) fn example() -> PlannedEnv {
         PlannedEnv {
             place: Place::default(),

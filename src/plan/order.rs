@@ -1,7 +1,7 @@
 //! The order of jobs.
 //!
-//! Random orders use [`SplitMix64`] and the Fisher–Yates shuffle. They are implemented here, so a seed means the same
-//! order in every version of this program.
+//! Random orders use [`SplitMix64`] and the Fisher–Yates shuffle. They are implemented here, so a seed determines the
+//! same order in every version of this program.
 
 use crate::job::{Job, Repeats};
 use crate::matrix::{Config, Order};
@@ -68,7 +68,7 @@ fn block(mut jobs: Vec<Job>, repeat: u32, seed: u64) -> Vec<Job> {
 /// A number below `bound`, all equally likely. Draws that would favour small numbers are rejected.
 fn below(random: &mut SplitMix64, bound: u64) -> u64 {
     let fair = u64::MAX - u64::MAX % bound;
-    std::iter::repeat_with(|| random.draw()).find(|draw| *draw < fair).expect("the draws never end") % bound
+    std::iter::repeat_with(|| random.draw()).find(|draw| *draw < fair).expect("draws are unlimited") % bound
 }
 
 fn shuffle<T>(items: &mut [T], seed: u64) {
@@ -84,9 +84,9 @@ fn shuffle<T>(items: &mut [T], seed: u64) {
 mod tests {
     use super::*;
 
-    /// If this test fails, saved seeds mean other orders. Do not change the expected value.
+    /// If this test fails, saved seeds have other orders. Do not change the expected value.
     #[test]
-    fn a_seed_means_the_same_order_for_ever() {
+    fn the_order_of_a_seed_never_changes() {
         let mut items: Vec<u32> = (0..10).collect();
         shuffle(&mut items, 7);
         assert_eq!(items, [8, 1, 5, 9, 0, 4, 3, 2, 6, 7]);
@@ -94,7 +94,7 @@ mod tests {
 
     /// As above.
     #[test]
-    fn a_seed_means_the_same_blocks_for_ever() {
+    fn the_blocks_of_a_seed_never_change() {
         let matrix = crate::matrix::check(
             "name: m\nmodels: [resnet18, vgg16]\nbatches: [1, 2, 4]\nrepeats: 2\nprofile: { ops: false }\n\
              envs: { cpu: { device: cpu } }\n",
@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn every_place_is_reached() {
+    fn every_position_is_reached() {
         let mut seen = [[false; 4]; 4];
         for seed in 0..200 {
             let mut items = [0, 1, 2, 3];
@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn profiled_jobs_come_after_what_they_look_into() {
+    fn profiled_jobs_follow_the_timing_jobs_of_their_config() {
         let matrix = crate::matrix::check(
             "name: m\nmodels: [resnet18, vgg16]\nbatches: [4]\nrepeats: 2\nprofile: { ncu: {}, perf: { iters: 3 } }\n\
              envs: { gpu: { device: cuda, profile: { perf: false } }, cpu: { device: cpu } }\n",

@@ -53,10 +53,10 @@ impl Profiler {
     /// The words in front of the worker's. The profiler writes its table and its messages to `output`.
     ///
     /// `ncu` only profiles the range around the measured window, and replays each kernel as often as the metrics need.
-    /// It does not lock the clocks: that needs rights that many hosts do not grant, and timing is left to the timing
+    /// It does not lock the clocks: that needs permissions that many hosts do not grant, and times come from the timing
     /// jobs. Each kernel begins with empty caches, which is `ncu`'s default. Otherwise, replays would find the data of
-    /// the previous replay. So the run itself might have moved fewer bytes. The table is in base units, so no number is
-    /// rounded to three digits of a megabyte.
+    /// the previous replay. So the run itself might have moved fewer bytes. The table is in base units, so numbers are
+    /// not rounded to three digits of a megabyte.
     pub fn argv(&self, output: &str) -> Vec<String> {
         let words = |program: &str, words: &[&str]| -> Vec<String> {
             std::iter::once(program).chain(words.iter().copied()).map(str::to_owned).collect()

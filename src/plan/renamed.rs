@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_done_under_the_new_name_too_is_not_lost() {
+    fn jobs_done_under_both_names_are_not_counted() {
         let (before, after) = (plan(&["cpu"]), plan(&["laptop"]));
         let mut both = inventory(&before, 4);
         both.jobs.extend(inventory(&after, 1).jobs);
@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn one_old_env_can_stand_for_several_new_ones() {
+    fn one_old_env_can_match_several_new_ones() {
         let found = renamed(&plan(&["a", "b"]), &inventory(&plan(&["cpu"]), 2));
         assert_eq!(found, [rename("cpu", "a", 2), rename("cpu", "b", 2)]);
     }

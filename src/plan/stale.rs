@@ -1,4 +1,4 @@
-//! Staleness: whether a done job would now run with something else.
+//! Staleness: whether the worker, host or environment of a done job has changed since it ran.
 //!
 //! A job's key does not contain the worker's bytes, libtorch, the device or the variables of its worker. If one of them
 //! has changed since its record, the job is still done, but *stale*: its result might be different now. The user
@@ -6,7 +6,7 @@
 //!
 //! Only facts that are known on both sides are compared. A record of an older version, an unreadable worker or a GPU
 //! with an unknown UUID does not make a job stale. For a record from another host, only the variables are compared,
-//! since the rest was never on this host.
+//! since the other facts describe that host.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -26,18 +26,18 @@ use crate::record::{GpuFacts, HostFacts, LibraryFacts, Record, WorkerFacts};
 /// Changelog: 1, the first; 2, sealed.
 pub const ACCEPTANCE_SCHEMA: u32 = 2;
 
-/// What jobs would run with now, as far as known. The default knows nothing, so it makes no job stale.
+/// The present workers, GPUs and environment of jobs, as far as known. By default they are unknown, so no job is stale.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Present {
-    /// The worker of each job in question. Most jobs share one.
+    /// The worker of each job to compare. Most jobs share one.
     pub workers: BTreeMap<JobId, Arc<WorkerFacts>>,
     /// The NVIDIA GPUs of `cuda:0`, `cuda:1`, …; empty if unknown.
     pub gpus: Vec<GpuFacts>,
     /// Our own environment, of which workers inherit a part.
     pub environment: Option<BTreeMap<String, String>>,
-    /// Whether Slurm's programs are here, so that its jobs can be handed to it.
+    /// Whether Slurm's programs are installed, so that jobs can be handed to it.
     pub slurm: bool,
-    /// Whether `ssh` is here, so that jobs can be handed to other hosts.
+    /// Whether `ssh` is installed, so that jobs can be handed to other hosts.
     pub ssh: bool,
 }
 
@@ -62,9 +62,9 @@ impl Acceptance {
     }
 }
 
-/// What changed since the run of `record`, on `host` with what is `present`. `env` is the job's env as it
-/// is declared now. If `record` is from another host, only declared variables are compared, since they are declared for
-/// any host.
+/// The changes since the run of `record`, on `host` with what is `present`. `env` is the job's env as it is declared
+/// now. If `record` is from another host, only declared variables are compared, since the declarations apply to any
+/// host.
 pub fn changes(record: &Record, env: &PlannedEnv, host: &HostFacts, present: &Present) -> Vec<Change> {
     let is_here = record.provenance.host.is_machine_of(host);
     let mut found = variable_changes(record, env, present.environment.as_ref().filter(|_| is_here));
@@ -85,8 +85,8 @@ pub fn changes(record: &Record, env: &PlannedEnv, host: &HostFacts, present: &Pr
     found
 }
 
-/// The parameters that `key` declares at their default, which makes no other job, and of which the worker of `record`
-/// had reported another value.
+/// The parameters that `key` declares at their default, which does not change the job, and for which the worker of
+/// `record` reported another value.
 pub(super) fn redeclared(record: &Record, key: &Key) -> Vec<Change> {
     let measured = record.measurement.as_ref().filter(|_| record.key.params != key.params);
     let mismatches = measured.map(|measured| measured.mismatches(key)).unwrap_or_default();
@@ -95,7 +95,7 @@ pub(super) fn redeclared(record: &Record, key: &Key) -> Vec<Change> {
 }
 
 /// The file name of the script that ran, if it is not found `now`. Then another program of the command is the first
-/// one, and its bytes say nothing about the script.
+/// one, and its bytes are not those of the script.
 fn missing_script<'a>(record: &'a Record, now: &WorkerFacts) -> Option<&'a str> {
     let then = file_name(&record.provenance.worker.path);
     let is_here = file_name(&now.path) == then || now.others.contains_key(then);
@@ -106,7 +106,7 @@ fn file_name(path: &str) -> &str {
     path.rsplit('/').next().unwrap_or(path)
 }
 
-/// The scripts that ran and are not found on `host` now, so that nobody knows whether they have changed.
+/// The scripts that ran and are not found on `host` now. Whether they have changed is unknown.
 pub fn missing_scripts<'a>(
     records: impl Iterator<Item = &'a Record>,
     host: &HostFacts,
@@ -236,7 +236,7 @@ mod tests {
     type Alter = fn(&mut HostFacts, &mut WorkerFacts, &mut Vec<GpuFacts>);
 
     /// The text of the changes if `alter` happens between a run on `device` and now.
-    fn said(device: Device, alter: Alter) -> String {
+    fn text(device: Device, alter: Alter) -> String {
         let record = record(device);
         let (mut host, mut now) = (host(), present(&record));
         let mut worker = worker();
@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn each_thing_that_changed_is_said_from_old_to_new() {
+    fn each_change_has_its_old_and_new_value() {
         let alterations: [(Alter, &str); 7] = [
             (|_, _, _| {}, ""),
             (|_, worker, _| worker.sha256 = Some("dd".repeat(32)), "worker aaaaaaaaaaaa → dddddddddddd"),
@@ -269,13 +269,13 @@ mod tests {
             ),
         ];
         for (alter, expected) in alterations {
-            assert_eq!(said(Device::Cuda(0), alter), expected);
+            assert_eq!(text(Device::Cuda(0), alter), expected);
         }
-        // Neither the driver nor a GPU matters to a job on the processor.
+        // A job on the processor does not depend on the driver or a GPU.
         for (alter, _) in &alterations[5..] {
-            assert_eq!(said(Device::Cpu, *alter), "");
+            assert_eq!(text(Device::Cpu, *alter), "");
         }
-        let both = said(Device::Cpu, |host, worker, _| {
+        let both = text(Device::Cpu, |host, worker, _| {
             host.cpu.model = Some("Xeon B".into());
             worker.sha256 = Some("dd".repeat(32));
         });
@@ -285,7 +285,7 @@ mod tests {
     /// Earlier versions took the interpreter for the worker.
     #[test]
     fn a_script_that_an_earlier_version_did_not_hash_is_not_compared() {
-        let said = |interpreter: &str| {
+        let text = |interpreter: &str| {
             let mut record = record(Device::Cpu);
             record.key.worker = WorkerTemplate::Command(["python3".into(), "{script}".into()].into());
             let hash = "bb".repeat(32);
@@ -303,12 +303,12 @@ mod tests {
             assert!(missing_scripts([&record].into_iter(), &host(), &now).is_empty());
             changes_text(&changes(&record, &PlannedEnv::example(), &host(), &now))
         };
-        assert_eq!(said("bb"), "");
-        assert_eq!(said("cc"), "worker bbbbbbbbbbbb → cccccccccccc");
+        assert_eq!(text("bb"), "");
+        assert_eq!(text("cc"), "worker bbbbbbbbbbbb → cccccccccccc");
     }
 
     #[test]
-    fn what_one_side_does_not_know_changes_nothing() {
+    fn facts_known_on_one_side_only_are_not_changes() {
         let unknown: [Alter; 6] = [
             |_, worker, _| *worker = WorkerFacts::default(),
             |_, worker, _| worker.libraries.clear(),
@@ -318,7 +318,7 @@ mod tests {
             |_, _, gpus| gpus.clear(),
         ];
         for (index, alter) in unknown.into_iter().enumerate() {
-            assert_eq!(said(Device::Cuda(0), alter), "", "{index}");
+            assert_eq!(text(Device::Cuda(0), alter), "", "{index}");
         }
         let none = PlannedEnv::example();
         assert_eq!(changes(&record(Device::Cpu), &none, &host(), &Present::default()), []);
@@ -332,7 +332,7 @@ mod tests {
     }
 
     #[test]
-    fn of_a_record_of_another_host_only_the_variables_are_compared() {
+    fn only_variables_are_compared_with_a_record_of_another_host() {
         let record = record(Device::Cpu);
         let elsewhere = HostFacts { hostname: "other".into(), cpu: CpuFacts::default(), ..host() };
         let mut now = present(&record);
@@ -356,9 +356,9 @@ mod tests {
         assert_eq!(changes(&record, &declared, &host(), &now).len(), 2);
     }
 
-    /// The text of the changes for a worker on two threads with the environment `had`, of which `then` were declared,
-    /// and whose env declares `now`.
-    fn variables_said(had: &[(&str, &str)], then: Option<&[&str]>, now: &[(&str, &str)]) -> String {
+    /// The text of the changes for a worker on two threads. It ran with the environment `had`, of which `then` were
+    /// declared; its env now declares `now`.
+    fn variables_text(had: &[(&str, &str)], then: Option<&[&str]>, now: &[(&str, &str)]) -> String {
         let map = |variables: &[(&str, &str)]| -> BTreeMap<String, String> {
             variables.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
         };
@@ -373,7 +373,7 @@ mod tests {
     }
 
     #[test]
-    fn variables_are_compared_as_far_as_it_is_known_what_they_were() {
+    fn variables_are_compared_if_their_old_value_is_known() {
         let had =
             [("PATH", "/bin"), ("OMP_NUM_THREADS", "2"), ("NAP", "1"), ("ORCHESTRATE_MEASUREMENT", "/x")];
         let declared: Option<&[&str]> = Some(&["NAP", "TOKEN"]);
@@ -388,16 +388,16 @@ mod tests {
             (Some(&["NAP", "PATH"]), vec![], "$NAP 1 → not set; $PATH /bin → not declared"),
             (None, vec![], "$NAP 1 → not set"),
         ] {
-            assert_eq!(variables_said(&had, then, &now), expected, "{then:?} {now:?}");
+            assert_eq!(variables_text(&had, then, &now), expected, "{then:?} {now:?}");
         }
         // The env declared what we now set ourselves.
         let had = [("OMP_NUM_THREADS", "8"), ("LC_ALL", "C")];
-        assert_eq!(variables_said(&had, None, &[]), "$OMP_NUM_THREADS 8 → 2");
+        assert_eq!(variables_text(&had, None, &[]), "$OMP_NUM_THREADS 8 → 2");
     }
 
     #[test]
-    fn what_a_shell_sets_is_compared_if_it_can_affect_the_worker() {
-        let said = |worker: WorkerTemplate, had: &[&str], now: &[&str]| {
+    fn variables_of_the_shell_are_compared_if_they_affect_the_worker() {
+        let text = |worker: WorkerTemplate, had: &[&str], now: &[&str]| {
             let map = |names: &[&str], value: &str| -> BTreeMap<String, String> {
                 names.iter().map(|name| ((*name).to_owned(), value.to_owned())).collect()
             };
@@ -417,9 +417,9 @@ mod tests {
             "TRITON_DEBUG",
             "NCCL_ALGO",
         ] {
-            assert_eq!(said(WorkerTemplate::Shipped, &[name], &[name]), "", "{name}");
-            assert_eq!(said(WorkerTemplate::Shipped, &[name], &[]), "", "{name} of a record of today");
-            assert_eq!(said(python.clone(), &[name], &[name]), format!("${name} 1 → 2"));
+            assert_eq!(text(WorkerTemplate::Shipped, &[name], &[name]), "", "{name}");
+            assert_eq!(text(WorkerTemplate::Shipped, &[name], &[]), "", "{name} of a record of today");
+            assert_eq!(text(python.clone(), &[name], &[name]), format!("${name} 1 → 2"));
         }
         for name in [
             "OMP_PROC_BIND",
@@ -427,12 +427,12 @@ mod tests {
             "TORCH_CUDNN_V8_API_DISABLED",
             "CUDA_LAUNCH_BLOCKING",
         ] {
-            assert_eq!(said(WorkerTemplate::Shipped, &[], &[name]), format!("${name} not set → 2"));
+            assert_eq!(text(WorkerTemplate::Shipped, &[], &[name]), format!("${name} not set → 2"));
         }
     }
 
     #[test]
-    fn an_acceptance_covers_its_own_changes_of_its_own_record() {
+    fn an_acceptance_covers_only_its_changes_of_its_record() {
         let change = |to: &str| Change { what: "worker".into(), from: "a".into(), to: to.into() };
         let accepted = Acceptance {
             schema: ACCEPTANCE_SCHEMA,

@@ -23,7 +23,7 @@ impl Decision {
         if self.runs() { "run" } else { self.state().name() }
     }
 
-    /// Its name for people.
+    /// Its name in tables.
     pub fn text(&self) -> &'static str {
         if self.runs() { "run" } else { self.state().text() }
     }
@@ -45,8 +45,8 @@ impl Decision {
     }
 }
 
-/// Whether verbs list and count `job` in this `state`. A worker that does not report that it can profile operators has
-/// no jobs that profile them, as far as users are concerned.
+/// Whether verbs list and count `job` in this `state`. Jobs that profile operators are hidden if their worker does not
+/// report that it can do so.
 pub fn is_listed(job: &Job, state: State) -> bool {
     job.key().kind != Kind::Ops || state != State::NotNeeded
 }
@@ -60,7 +60,7 @@ impl Decided {
 
 /// The state of a job with this `standing` in the store (`None` if it has no directory) and this `decision`.
 ///
-/// A failed job counts as failed, whatever would be done next. The outcome's policy has two exceptions: an interrupted
+/// A failed job counts as failed, regardless of the decision. The outcome's policy has two exceptions: an interrupted
 /// job has not failed, and an unsupported one is not here.
 pub fn state(standing: Option<&Standing>, decision: &Decision) -> State {
     match (standing, decision) {
@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn a_decision_is_named_by_what_it_leaves_or_by_run() {
+    fn a_decision_is_named_by_the_state_of_the_job_or_run() {
         let names: Vec<&str> = decisions().iter().map(Decision::name).collect();
         assert_eq!(
             names,
@@ -133,12 +133,12 @@ mod tests {
         assert_eq!(decisions()[6].text(), "not here");
         let without_why: Vec<bool> = decisions().iter().map(|decision| decision.why().is_none()).collect();
         assert_eq!(without_why.iter().filter(|lacks| **lacks).count(), 1);
-        assert!(without_why[2], "what is done needs no reason");
+        assert!(without_why[2], "a done job needs no reason");
     }
 
     /// The expected states, in the order of [`decisions`], by the outcome of the last attempt.
     #[test]
-    fn a_failure_stays_one_unless_it_was_interrupted_or_is_not_supported_here() {
+    fn failures_stay_failed_unless_interrupted_or_unsupported_here() {
         let states = |outcome: Outcome| -> BTreeSet<State> {
             let standing = failed(outcome);
             decisions().iter().map(|decision| state(Some(&standing), decision)).collect()
@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn what_somebody_runs_is_running_and_what_has_a_success_is_done() {
+    fn locked_jobs_are_running_and_successful_ones_done() {
         let running = Standing::NotDone(NotDone::Running);
         let done = Standing::Done(Arc::new(record(1, Outcome::Succeeded)));
         for decision in decisions() {

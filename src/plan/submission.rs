@@ -1,8 +1,8 @@
-//! What is handed to a queue: the jobs of an env, packed into tasks, frozen before the queue hears of them.
+//! Submissions to a queue: the jobs of an env, packed into tasks, and saved before they are sent to the queue.
 //!
 //! A [`Submission`] never changes once it is written. Its tasks are numbered from 0, in the order of its jobs, so the
-//! number of a task says which jobs it runs, now and in a year. Its name is unique. If we crash before the queue has
-//! answered, the next run asks the queue for that name.
+//! number of a task always identifies its jobs. Its name is unique. If we crash before the queue has answered, the next
+//! run asks the queue for that name.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -24,26 +24,26 @@ pub const SUBMISSION_SCHEMA: u32 = 1;
 pub struct Submission {
     /// [`SUBMISSION_SCHEMA`].
     pub schema: u32,
-    /// The name that the queue knows it by. No other submission has it.
+    /// Its unique name in the queue.
     pub name: String,
     /// When it was made, by the clock of the host that made it.
     pub made_at: DateTime<Utc>,
     /// The env of its jobs.
     pub env: Name,
-    /// What starts its jobs.
+    /// The system that starts its jobs.
     pub executor: Executor,
-    /// Where its tasks find everything; `None` on a host that `ssh` reaches: there, paths are others, and its tasks are
-    /// started in the right directory. An earlier `orchestrate` wrote that directory, its store and no program instead.
+    /// The paths for its tasks; `None` on a host that `ssh` reaches: it has other paths, and its tasks are started in
+    /// the right directory. An earlier `orchestrate` wrote that directory and its store, without a program.
     #[serde(flatten)]
     pub shared: Option<SharedPaths>,
-    /// Goes on even if several configs in a row fail alike.
+    /// Continues even if several configs in a row fail in the same way.
     pub keep_going: bool,
     /// The done jobs that are to run again.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub reruns: BTreeSet<JobId>,
     /// The last attempt of each job before this submission; 0 if it had none. In the order of the jobs.
     pub attempts_before: Vec<u32>,
-    /// The plan of its jobs as it is on the node that runs them: there, its env is local.
+    /// The plan of its jobs for the node that runs them: there, its env is local.
     pub plan: Plan,
 }
 
@@ -58,27 +58,27 @@ pub struct SharedPaths {
     pub program: String,
 }
 
-/// Where a submission is made, for all that are made at the same time.
+/// The circumstances shared by all submissions that are made at the same time.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Origin {
     /// The time.
     pub now: DateTime<Utc>,
-    /// What is where.
+    /// The paths for tasks.
     pub paths: SharedPaths,
-    /// Tells submissions that are made at the same time on different hosts from each other.
+    /// Distinguishes submissions that are made at the same time on different hosts.
     pub salt: String,
     /// As for the run.
     pub keep_going: bool,
 }
 
-/// What starts jobs on other machines.
+/// Identifies the queue that starts jobs on other machines.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum QueueId {
     /// Slurm.
     Slurm,
     /// The directory of a host that `ssh` reaches.
     Ssh {
-        /// The host, as `ssh` knows it.
+        /// The host, by its name for `ssh`.
         host: String,
         /// The directory, below the home if it is not absolute.
         directory: String,
@@ -86,7 +86,7 @@ pub enum QueueId {
 }
 
 impl QueueId {
-    /// What people call it: `Slurm`, or the host.
+    /// Its name in messages: `Slurm`, or the host.
     pub fn name(&self) -> &str {
         match self {
             QueueId::Slurm => "Slurm",
@@ -95,7 +95,7 @@ impl QueueId {
     }
 }
 
-/// What the queue answered to a submission.
+/// The queue's answer to a submission.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Ticket {
     /// [`SUBMISSION_SCHEMA`].
@@ -104,13 +104,13 @@ pub struct Ticket {
     pub name: String,
     /// The id of its array.
     pub array: u64,
-    /// When the queue accepted it, in the queue's own words. Absent if the queue did not say.
+    /// When the queue accepted it, in the queue's format. Absent if the queue did not report it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub submitted: Option<String>,
 }
 
-/// The jobs of a task that it left without a result, each with the reason as a sentence. A task that leaves none writes
-/// no such file.
+/// The jobs that a task left without a result, each with the reason as a sentence. Without such jobs, a task does not
+/// write this file.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Leftovers {
     /// [`SUBMISSION_SCHEMA`].
@@ -120,12 +120,12 @@ pub struct Leftovers {
 }
 
 impl Submission {
-    /// How many jobs a task has; the last one can have fewer.
+    /// The number of jobs per task; the last one can have fewer.
     fn pack(&self) -> usize {
         self.executor.pack()
     }
 
-    /// What it is handed to.
+    /// The queue that it is handed to.
     pub fn queue(&self) -> QueueId {
         match &self.executor {
             Executor::Ssh(request) => QueueId::Ssh {
@@ -164,7 +164,7 @@ impl Submission {
     }
 }
 
-/// The submissions of those jobs of `decided` that run and whose env is started by a queue: one or more per env, each
+/// The submissions of the jobs of `decided` that run and whose env is started by a queue: one or more per env, each
 /// with at most `longest` tasks.
 pub fn submissions(
     plan: &Plan,
@@ -218,7 +218,7 @@ fn submission(
     }
 }
 
-/// `orch-<matrix>-<12 hex digits>`. The digits follow from all that tells submissions apart.
+/// `orch-<matrix>-<12 hex digits>`. The digits are a hash of everything that distinguishes submissions.
 fn name(plan: &Plan, env: &Name, jobs: &[Job], origin: &Origin, part: usize) -> String {
     let mut hash = Sha256::new();
     let now = origin.now.to_rfc3339();
@@ -239,8 +239,7 @@ pub fn last_attempt(standing: Option<&Standing>) -> u32 {
     }
 }
 
-/// `plan` with only these jobs of `env`, which is local, and where results decide nothing: what runs was decided
-/// before.
+/// `plan` with only these jobs of `env`, made local. Results do not decide which of them run: that was decided before.
 fn on_the_node(plan: &Plan, env: &Name, jobs: Vec<Job>) -> Plan {
     let mut planned = plan.envs[env].clone();
     planned.executor = Executor::Local;
@@ -278,7 +277,7 @@ impl Origin {
 
 #[cfg(test)]
 impl crate::matrix::SlurmRequest {
-    /// For tests: nothing but this many jobs per task.
+    /// For tests: only this number of jobs per task.
     pub(crate) fn packing(pack: u32) -> Self {
         Self { pack, ..Self::default() }
     }
@@ -315,7 +314,7 @@ pub(crate) mod tests {
     }
 
     proptest! {
-        /// Whatever the numbers: each job is in one task of one submission, in order, and no array is too long.
+        /// For any numbers, each job is in one task of one submission, in order, and no array is too long.
         #[test]
         fn every_job_is_in_exactly_one_task(repeats in 1u32..60, pack in 1u32..9, longest in 1usize..7) {
             let plan = plan_on_slurm(repeats, pack);
@@ -325,7 +324,7 @@ pub(crate) mod tests {
             let mut names = BTreeSet::new();
             for submission in &found {
                 prop_assert!(submission.tasks() <= longest);
-                prop_assert!(names.insert(submission.name.clone()), "two of one name");
+                prop_assert!(names.insert(submission.name.clone()), "two submissions have the same name");
                 prop_assert_eq!(submission.attempts_before.len(), submission.plan.jobs.len());
                 for task in 0..submission.tasks() {
                     let here = submission.task(task);
@@ -342,7 +341,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn only_what_runs_on_a_queue_is_submitted_and_there_its_env_is_local() {
+    fn only_jobs_that_run_on_a_queue_are_submitted_with_a_local_env() {
         let mut plan = plan_on_slurm(3, 1);
         plan.envs.values_mut().for_each(|env| env.ops_if_reported = true);
         let mut decided = all_to_run(&plan);
@@ -356,13 +355,13 @@ pub(crate) mod tests {
         assert_eq!(only.attempts_before, [0, 4]);
         assert_eq!(only.reruns, BTreeSet::from([plan.jobs[2].id()]));
         assert!(only.plan.envs.values().all(|env| env.executor.is_local()));
-        assert!(!only.plan.depends_on_results(), "what runs was decided before");
+        assert!(!only.plan.depends_on_results(), "which jobs run was decided before");
         plan.envs.values_mut().for_each(|env| env.executor = Executor::Local);
         assert!(submissions(&plan, &decided, &inventory, 100, &Origin::example()).is_empty());
     }
 
     #[test]
-    fn a_host_gets_all_jobs_of_its_env_as_one_task_with_paths_of_its_own() {
+    fn a_host_gets_all_jobs_of_its_env_as_one_task_without_paths() {
         let mut plan = plan_on_slurm(5, 1);
         let ssh = SshRequest { host: "mac-mini".into(), ..SshRequest::default() };
         plan.envs.values_mut().next().unwrap().executor = Executor::Ssh(ssh);
@@ -375,7 +374,7 @@ pub(crate) mod tests {
         let written = serde_json::to_value(only).unwrap();
         assert!(written.get("directory").is_none(), "{written}");
         assert_eq!(serde_json::from_value::<Submission>(written.clone()).unwrap(), *only);
-        // As the first version wrote it.
+        // As written by the first version.
         let mut early = written;
         for (name, path) in [("directory", "."), ("store", "runs"), ("program", "")] {
             early[name] = path.into();

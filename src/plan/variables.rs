@@ -1,8 +1,8 @@
-//! Changed variables: the environment that a worker ran in, compared with what it would be now.
+//! Changed variables: compares the environment that a worker ran in with its present one.
 //!
 //! A key does not contain the variables of a worker, but they can affect results, so changing them makes a job stale.
-//! Those that its env declares are the same on every host. Those that it inherits belong to the host, and to the shell
-//! from which `orchestrate` is called.
+//! Variables declared by the env are the same on every host. Inherited ones depend on the host, and on the shell from
+//! which `orchestrate` is called.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,13 +10,13 @@ use super::PlannedEnv;
 use super::change::{Change, NOT_SET};
 use super::invocation::{OUTPUT_VARIABLES, own_variables};
 use crate::job::WorkerTemplate;
-use crate::record::{Bearing, CudaEntries, Record, SET, bearing, bearing_on, looks_secret, passes};
+use crate::record::{CudaEntries, Influence, Record, SET, influence, influence_on, looks_secret, passes};
 use crate::shared::Shared;
 
 /// The value of a variable that workers inherit from the environment of `orchestrate`, if that is not known.
 const NOT_DECLARED: &str = "not declared";
 
-/// What workers inherited before their records told which variables were declared.
+/// The variables that workers inherited before records contained the declared names.
 const FIRST_INHERITED: [&str; 11] = [
     "PATH",
     "HOME",
@@ -34,17 +34,17 @@ const FIRST_INHERITED: [&str; 11] = [
 /// The differences between the variables of the run of `record` and those that its worker would get now, by name.
 /// `ambient` is the environment of `orchestrate`, if it can be compared: it is that of the record's host.
 ///
-/// A record of an older version does not tell which variables were declared. An inherited one might have been, so it is
-/// compared only if it is declared now.
+/// A record of an older version does not contain the names of declared variables. An inherited one might have been
+/// declared, so it is compared only if it is declared now.
 ///
-/// Of a secret it is compared whether it is set, since its value is not known. What is inherited is compared if it is a
-/// setting of a library that the job's worker has ([`Bearing::Setting`]), or if the env passes it on.
+/// For a secret, only its presence is compared, since its value is not known. An inherited variable is compared if it
+/// is a setting of a library that the job's worker has ([`Influence::Setting`]), or if the env passes it on.
 pub(super) fn variable_changes(
     record: &Record,
     env: &PlannedEnv,
     ambient: Option<&BTreeMap<String, String>>,
 ) -> Vec<Change> {
-    // No env can declare which GPU is visible, and a record that does not tell what was declared has the GPU's index.
+    // An env cannot declare the visible GPU, and a record without the names of declared variables has the GPU's index.
     let ours = own_variables(&record.key, &CudaEntries::default());
     let had = &record.provenance.environment;
     let then = declared_then(record, &ours);
@@ -76,7 +76,7 @@ pub(super) fn variable_changes(
         })
     };
     let inherited = ambient.into_iter().flat_map(|ambient| {
-        let of_record = had.keys().filter(|name| !is_kept_back(record, name) && is_told(record, name));
+        let of_record = had.keys().filter(|name| !has_secret_name(record, name) && is_recorded(record, name));
         let now = ambient.keys().filter(|name| passes(name, &env.pass));
         let inherited = of_record.chain(now).filter(|name| !ours.contains_key(*name));
         inherited.filter(|name| is_setting(&record.key.worker, name))
@@ -85,23 +85,23 @@ pub(super) fn variable_changes(
     all.into_iter().filter(|name| !OUTPUT_VARIABLES.contains(&name.as_str())).filter_map(change).collect()
 }
 
-/// Whether the inherited variable `name` can affect results of `worker` by itself.
+/// Whether the inherited variable `name` can directly affect results of `worker`.
 fn is_setting(worker: &WorkerTemplate, name: &str) -> bool {
-    bearing_on(worker, name).is_none_or(|bearing| bearing == Bearing::Setting)
+    influence_on(worker, name).is_none_or(|influence| influence == Influence::Setting)
 }
 
-/// Whether its name alone makes the variable `name` of `record` a secret. Such a variable is no longer inherited.
-fn is_kept_back(record: &Record, name: &str) -> bool {
+/// Whether the variable `name` of `record` is secret because of its name. Such a variable is no longer inherited.
+fn has_secret_name(record: &Record, name: &str) -> bool {
     looks_secret(name) && record.provenance.is_secret(name)
 }
 
-/// Whether `record` tells that its worker inherited the variable `name`, if it was not declared. Records that do not
-/// tell which variables were declared are of versions without `pass`.
-fn is_told(record: &Record, name: &str) -> bool {
-    record.provenance.variables.is_some() || bearing(name).is_some()
+/// Whether `record` shows that its worker inherited the variable `name`, if it was not declared. Records without the
+/// names of declared variables are of versions without `pass`.
+fn is_recorded(record: &Record, name: &str) -> bool {
+    record.provenance.variables.is_some() || influence(name).is_some()
 }
 
-/// The names of the variables that were declared when `record` was made, if it tells them.
+/// The names of the variables that were declared when `record` was made, if it contains them.
 fn declared_then(record: &Record, ours: &BTreeMap<String, String>) -> Shared<BTreeSet<String>> {
     if let Some(names) = &record.provenance.variables {
         return names.clone();

@@ -1,10 +1,10 @@
-//! Where the jobs are that were handed to a queue: the submissions of a store, joined with what the queue says.
-//! Pure: `crate::store` reads the submissions, and `crate::queue` asks the queue.
+//! Locates the jobs that were handed to a queue: joins the submissions of a store with the answers of the queue. Pure:
+//! `crate::store` reads the submissions, and `crate::queue` asks the queue.
 //!
-//! The store alone says whether a job is done. The queue only says whether there is something to wait for. It can be
-//! wrong in every way. A job runs twice at once, or finishes although the queue says that its node failed. A job is
-//! accepted and forgotten, and its id is given to another one. So what the queue says of an array counts only if the
-//! array has the name and the time of submission that we know, and never against a record.
+//! Only the store decides whether a job is done. The queue only decides whether to wait. It can be wrong in every way.
+//! A job runs twice at the same time, or finishes although the queue reports that its node failed. A job is accepted
+//! and forgotten, and its id is given to another one. So an answer about an array counts only if the array has the name
+//! and the time of submission that we know. It never overrides a record.
 
 use std::collections::BTreeMap;
 
@@ -17,13 +17,13 @@ use crate::job::{JobId, State};
 pub struct QueuedTask {
     /// The id of its array.
     pub array: u64,
-    /// Its number in the array; `None` for a job that is no array.
+    /// Its number in the array; `None` for a job that is not an array.
     pub task: Option<usize>,
     /// The name of its array.
     pub name: String,
     /// Its state.
     pub state: TaskState,
-    /// Why it is in that state, in the queue's words; empty if the queue does not say.
+    /// Why it is in that state, in the queue's words; empty if the queue does not report it.
     pub reason: String,
     /// The node that it runs on or ran on; empty if it has none.
     pub node: String,
@@ -46,7 +46,7 @@ pub enum TaskState {
     TimedOut,
     /// It had too little memory.
     OutOfMemory,
-    /// Somebody cancelled it.
+    /// A user cancelled it.
     Cancelled,
     /// Its node failed.
     NodeFailed,
@@ -57,78 +57,79 @@ pub enum TaskState {
 }
 
 impl TaskState {
-    /// Whether its task can still do something.
+    /// Whether its task waits or runs.
     pub fn is_live(self) -> bool {
         matches!(self, TaskState::Pending | TaskState::Running)
     }
 }
 
-/// A submission with all that is known of it.
+/// A submission with the queue's answer and its results.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Submitted {
-    /// What was frozen.
+    /// The submission as it was saved.
     pub submission: Submission,
-    /// What the queue answered; `None` if nobody heard an answer.
+    /// The queue's answer; `None` if none was received.
     pub ticket: Option<Ticket>,
-    /// What its tasks left without a result.
+    /// The jobs that its tasks left without a result, with the reasons.
     pub leftovers: BTreeMap<JobId, String>,
 }
 
 impl Submitted {
-    /// Whether `task` is one of this submission. An id alone does not tell: a queue that lost its memory gives it to
-    /// somebody else. A task that is requeued has the time of that moment, in the same words, which sort by time.
+    /// Whether `task` belongs to this submission. An id alone is not enough: a queue that lost its state gives the id
+    /// to another submission. A task that is requeued has the time of the requeue, in the same format, which sorts by
+    /// time.
     pub fn owns(&self, task: &QueuedTask) -> bool {
         let Some(ticket) = &self.ticket else { return false };
         let is_its_time = ticket.submitted.as_ref().is_none_or(|submitted| *submitted <= task.submitted);
         task.array == ticket.array && task.name == self.submission.name && is_its_time
     }
 
-    /// Adds what `leftovers` of one of its tasks says.
+    /// Adds the `leftovers` of one of its tasks.
     pub fn add(&mut self, leftovers: Leftovers) {
         self.leftovers.extend(leftovers.jobs);
     }
 }
 
-/// What each queue answered. One that was not asked, or did not answer, is missing.
+/// The answer of each queue. Queues that were not asked or did not answer are missing.
 pub type Answers = BTreeMap<QueueId, Vec<QueuedTask>>;
 
-/// Where a job is that was handed to a queue.
+/// The location of a job that was handed to a queue.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Whereabouts {
     /// The name of its last submission.
     pub submission: String,
-    /// What it was handed to.
+    /// The queue.
     pub queue: QueueId,
-    /// Its task, as the queue's own programs name it: `4711_3`. `None` if the queue never answered.
+    /// Its task, by its name in the queue's own programs: `4711_3`. `None` if the queue never answered.
     pub task: Option<String>,
     /// The last attempt before that submission.
     pub attempts_before: u32,
-    /// Whether it was done then, and was to run again.
+    /// Whether it was done then, and handed over to run again.
     pub is_rerun: bool,
-    /// How many jobs its task has.
+    /// The number of jobs of its task.
     pub jobs: usize,
-    /// What the queue says.
+    /// The queue's answer.
     pub fate: Fate,
     /// Why its task left it without a result.
     pub leftover: Option<String>,
 }
 
-/// What the queue says of a job's task.
+/// The queue's answer about a job's task.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Fate {
-    /// The submission is written, and nobody knows whether the queue has it.
+    /// The submission is saved, and it is unknown whether the queue has it.
     Unsent,
     /// It waits for its turn, for this reason.
     Waiting(String),
-    /// It waits, and will not start by itself, for this reason.
+    /// It waits, and will not start automatically, for this reason.
     Held(String),
     /// It runs on this node.
     Running(String),
     /// It ended in this state.
     Over(TaskState),
-    /// The queue knows its array and not the task: it was cancelled before it had begun.
+    /// The queue knows its array, but not the task: it was cancelled before it started.
     Withdrawn,
-    /// The queue knows nothing of its array: it was forgotten, or ended long ago.
+    /// The queue does not know its array: it was forgotten, or ended long ago.
     Forgotten,
     /// The queue did not answer.
     Unknown,
@@ -137,17 +138,17 @@ pub enum Fate {
 /// What to do about a job that was handed to a queue.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// Something is under way: wait.
+    /// Its task waits or runs: wait for it.
     Pending,
-    /// The store has what came of it.
+    /// The store has its result.
     Settled,
     /// The queue lost its task: hand it over again. The reason, as a sentence.
     Lost(String),
-    /// Its task ended without a result, and would again. The reason, as a sentence.
+    /// Its task ended without a result, and would do so again. The reason, as a sentence.
     Ended(String),
 }
 
-/// Reasons for which a task never starts by itself, in Slurm's words.
+/// Reasons for which a task never starts automatically, in Slurm's words.
 const HOLDS: [&str; 6] = [
     "DependencyNeverSatisfied",
     "JobHeldUser",
@@ -157,8 +158,8 @@ const HOLDS: [&str; 6] = [
     "launch failed requeued held",
 ];
 
-/// Where each job of `submitted` is, by what the queues answered. A job that was handed over several times is where its
-/// last submission is, unless an earlier one is still live.
+/// The whereabouts of each job of `submitted`, according to the queues. For a job that was handed over several times,
+/// its last submission counts, unless an earlier one is still live.
 pub fn whereabouts(submitted: &[Submitted], answers: &Answers) -> BTreeMap<JobId, Whereabouts> {
     let mut in_order: Vec<&Submitted> = submitted.iter().collect();
     in_order.sort_by_key(|it| (it.submission.made_at, it.submission.name.clone()));
@@ -188,7 +189,7 @@ pub fn whereabouts(submitted: &[Submitted], answers: &Answers) -> BTreeMap<JobId
     found
 }
 
-/// What the queue says of one array.
+/// The queue's answer about one array.
 enum Array<'a> {
     Unsent,
     Unknown,
@@ -227,7 +228,7 @@ impl<'a> Array<'a> {
 }
 
 impl Fate {
-    /// Whether something can still come of the task.
+    /// Whether the task can still produce a result.
     pub fn is_live(&self) -> bool {
         matches!(self, Fate::Unsent | Fate::Waiting(_) | Fate::Held(_) | Fate::Running(_) | Fate::Unknown)
     }
@@ -241,8 +242,8 @@ impl Fate {
         match self {
             Fate::Unsent => format!("about to be handed to {name}"),
             Fate::Waiting(reason) => format!("queued{}", because(reason)),
-            Fate::Held(reason) => format!("held, and does not start by itself{}", because(reason)),
-            // A host works through all jobs of its task.
+            Fate::Held(reason) => format!("held, and does not start automatically{}", because(reason)),
+            // A host runs all jobs of its task in sequence.
             Fate::Running(_) if matches!(queue, QueueId::Ssh { .. }) => "under way".to_owned(),
             Fate::Running(node) if node.is_empty() => "running".to_owned(),
             Fate::Running(node) => format!("running on {node}"),
@@ -258,8 +259,8 @@ impl Fate {
 fn ended_text(state: TaskState, queue: &QueueId) -> &'static str {
     let is_host = matches!(queue, QueueId::Ssh { .. });
     match state {
-        TaskState::Completed if is_host => "over there, and `orchestrate resume` fetches what it has",
-        TaskState::NodeFailed if is_host => "lost, because its host was restarted or somebody killed it",
+        TaskState::Completed if is_host => "finished there, and `orchestrate resume` fetches its results",
+        TaskState::NodeFailed if is_host => "lost, because its host was restarted or it was killed",
         TaskState::Preempted if is_host => "lost, because a signal ended it",
         TaskState::Pending | TaskState::Running => "under way",
         TaskState::Completed => "over",
@@ -274,19 +275,19 @@ fn ended_text(state: TaskState, queue: &QueueId) -> &'static str {
 }
 
 impl Whereabouts {
-    /// The same once somebody has closed its submission, because nothing more can come of it.
+    /// The same after its submission was closed, because no further result can come from it.
     pub fn closed(&self) -> Whereabouts {
         Whereabouts { fate: Fate::Over(TaskState::Completed), ..self.clone() }
     }
 
-    /// What to do about the job, whose standing in the store is `standing` now.
+    /// What to do about the job, given its present standing in the store.
     pub fn verdict(&self, standing: Option<&Standing>) -> Verdict {
-        // Whatever its number: attempts that another place made have numbers of their own.
+        // Regardless of its number: attempts on other hosts are numbered separately.
         let is_first_success = matches!(standing, Some(Standing::Done(_))) && !self.is_rerun;
         let is_new =
-            is_first_success || last_attempt(standing) > self.attempts_before || self.has_told_everything();
+            is_first_success || last_attempt(standing) > self.attempts_before || self.has_ended_task();
         match standing {
-            // Whoever runs it is alive: a node that Slurm gave up can still finish.
+            // A process still runs it: a node that Slurm considers failed can still finish.
             Some(Standing::NotDone(NotDone::Running)) => return Verdict::Pending,
             Some(Standing::Done(_)) if is_new => return Verdict::Settled,
             Some(Standing::NotDone(NotDone::Failed(record)))
@@ -311,7 +312,7 @@ impl Whereabouts {
             Fate::Forgotten => Verdict::Lost(self.end_text("is")),
             Fate::Over(TaskState::Completed) => Verdict::Ended(match &self.queue {
                 QueueId::Slurm => format!("{} and left no result", self.end_text("is")),
-                QueueId::Ssh { host, .. } => format!("its run on {host} is over and left no result"),
+                QueueId::Ssh { host, .. } => format!("its run on {host} ended and left no result"),
             }),
             Fate::Over(TaskState::Failed) => {
                 Verdict::Ended(format!("{} and left no result", self.end_text("")))
@@ -320,9 +321,9 @@ impl Whereabouts {
         }
     }
 
-    /// Whether its host has ended all that it was told, so that what the store has of the job is the last word.
-    /// Attempts of another store have numbers of their own, so those cannot tell.
-    fn has_told_everything(&self) -> bool {
+    /// Whether its host has ended its whole task, so that the job's standing in the store is final. Attempts of another
+    /// store are numbered separately, so attempt numbers cannot decide this.
+    fn has_ended_task(&self) -> bool {
         let is_over = matches!(self.fate, Fate::Over(TaskState::Completed | TaskState::Failed));
         is_over && matches!(self.queue, QueueId::Ssh { .. })
     }
@@ -370,7 +371,7 @@ mod tests {
         }
     }
 
-    /// What Slurm answered, if it did.
+    /// Slurm's answer, if there is one.
     fn answers(answer: Option<&[QueuedTask]>) -> Answers {
         answer.into_iter().map(|tasks| (QueueId::Slurm, tasks.to_vec())).collect()
     }
@@ -397,7 +398,7 @@ mod tests {
 
     /// A controller that was killed forgets an accepted array and gives its id to the next one.
     #[test]
-    fn an_id_that_was_given_to_somebody_else_is_not_ours() {
+    fn an_id_that_was_reused_is_not_ours() {
         let it = submitted(1, 1);
         let ours = task(&it, 0, TaskState::Running);
         let strangers = [
@@ -412,7 +413,7 @@ mod tests {
         assert_eq!(fates(&it, Some(&[ours])), [Fate::Running("n1".into())]);
     }
 
-    /// To Slurm, a task that somebody requeues is submitted at that moment.
+    /// Slurm sets the time of submission to the moment of a requeue.
     #[test]
     fn a_task_that_was_requeued_stays_ours() {
         let it = submitted(2, 1);
@@ -424,7 +425,7 @@ mod tests {
     }
 
     #[test]
-    fn what_never_starts_by_itself_is_held() {
+    fn tasks_that_never_start_automatically_are_held() {
         let it = submitted(1, 1);
         let held = QueuedTask { reason: "JobHeldUser".into(), ..task(&it, 0, TaskState::Pending) };
         assert_eq!(fates(&it, Some(&[held])), [Fate::Held("JobHeldUser".into())]);
@@ -487,7 +488,7 @@ mod tests {
     }
 
     #[test]
-    fn no_word_of_the_queue_counts_against_a_record_or_a_living_attempt() {
+    fn the_queue_never_overrides_a_record_or_a_running_attempt() {
         let new = Standing::Done(Arc::new(record(2, Outcome::Succeeded)));
         let running = Standing::NotDone(NotDone::Running);
         for fate in all_fates() {
@@ -497,7 +498,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_queue_lost_goes_there_again_and_what_ended_does_not() {
+    fn lost_jobs_are_handed_over_again_and_ended_ones_are_not() {
         let of = |fate: &Fate| place(fate.clone()).verdict(None);
         let lost: Vec<Fate> =
             all_fates().into_iter().filter(|fate| matches!(of(fate), Verdict::Lost(_))).collect();
@@ -516,7 +517,7 @@ mod tests {
         assert_eq!(verdict(Fate::Running("n1".into())), Verdict::Pending);
         assert_eq!(verdict(Fate::Over(TaskState::Failed)), Verdict::Settled);
         assert_eq!(verdict(Fate::Forgotten), Verdict::Settled);
-        // One from before the submission says nothing.
+        // A failure from before the submission does not count.
         let old = Standing::NotDone(NotDone::Failed(Arc::new(record(1, Outcome::Signalled { signal: 11 }))));
         assert!(matches!(place(Fate::Forgotten).verdict(Some(&old)), Verdict::Lost(_)));
         let interrupted = Outcome::Interrupted { message: "SIGTERM".into() };
@@ -525,9 +526,9 @@ mod tests {
         assert!(matches!(place(Fate::Over(TaskState::TimedOut)).verdict(Some(&cut)), Verdict::Ended(_)));
     }
 
-    /// Attempts on another host have numbers of their own.
+    /// Attempts on another host are numbered separately.
     #[test]
-    fn what_a_host_left_after_its_run_is_the_last_word() {
+    fn records_of_a_host_whose_run_has_ended_are_final() {
         let on_host = |fate| {
             let queue = QueueId::Ssh { host: "a".into(), directory: "d".into() };
             Whereabouts { queue, ..place(fate) }
@@ -539,15 +540,15 @@ mod tests {
         assert_eq!(again.verdict(Some(&done)), Verdict::Pending);
         assert_eq!(verdict(Fate::Over(TaskState::Completed), Some(&done)), Verdict::Settled);
         let lost = Fate::Over(TaskState::NodeFailed);
-        let why = "its run on a was lost, because its host was restarted or somebody killed it".to_owned();
+        let why = "its run on a was lost, because its host was restarted or it was killed".to_owned();
         assert_eq!(verdict(lost, None), Verdict::Lost(why));
         let why = "its run on a failed and left no result".to_owned();
         assert_eq!(verdict(Fate::Over(TaskState::Failed), None), Verdict::Ended(why));
     }
 
-    /// Its earlier attempts were made in another place, which counted them by itself.
+    /// Its earlier attempts were made on another host, which numbered them separately.
     #[test]
-    fn a_success_is_no_loss_whatever_its_number_unless_it_was_to_run_again() {
+    fn a_success_is_never_lost_unless_it_was_handed_over_to_run_again() {
         let done = Standing::Done(Arc::new(record(1, Outcome::Succeeded)));
         for fate in all_fates() {
             let before = Whereabouts { attempts_before: 3, ..place(fate) };
@@ -558,7 +559,7 @@ mod tests {
     }
 
     #[test]
-    fn what_another_one_closed_is_settled_or_at_its_end_and_never_lost() {
+    fn jobs_of_a_closed_submission_are_settled_or_ended_but_never_lost() {
         for fate in all_fates() {
             let closed = place(fate).closed();
             let new = Standing::Done(Arc::new(record(2, Outcome::Succeeded)));
@@ -568,7 +569,7 @@ mod tests {
     }
 
     #[test]
-    fn a_task_tells_why_it_left_a_job() {
+    fn the_reason_of_a_task_is_reported() {
         let left = Whereabouts { leftover: Some("a smaller batch".into()), ..place(Fate::Forgotten) };
         assert_eq!(left.verdict(None), Verdict::Ended("a smaller batch".into()));
         let again = Whereabouts { fate: Fate::Running("n1".into()), ..left };

@@ -1,5 +1,5 @@
-//! Downloads one file over HTTP: continues where an earlier try stopped, and checks the sum before anyone uses the
-//! file.
+//! Downloads one file over HTTP: continues where an earlier try stopped, and verifies the checksum before the file is
+//! used.
 
 #![expect(clippy::disallowed_methods, reason = "an effects layer: it writes what it downloads")]
 
@@ -21,7 +21,7 @@ pub enum DownloadError {
     /// The server refused.
     #[error("the server answered {0}")]
     Status(u16),
-    /// The connection broke, and the last try brought nothing new.
+    /// The connection broke, and the last try received no new bytes.
     #[error("the connection broke after {done} bytes")]
     Cut {
         /// Bytes downloaded so far.
@@ -55,13 +55,13 @@ enum Transfer {
     Complete,
     /// The connection broke.
     Cut(Option<std::io::Error>),
-    /// The part that we have is not the beginning of the server's file.
+    /// The downloaded part is not the beginning of the server's file.
     Restart,
 }
 
 /// Downloads `url` to `part`, or only the rest if `part` exists, and checks that its MD5 sum is `md5`.
 ///
-/// A broken connection is resumed as long as each try brings something new.
+/// A broken connection is resumed as long as each try receives new bytes.
 ///
 /// # Errors
 /// [`DownloadError`]. `part` is kept for a later try, unless its sum is wrong.
@@ -104,7 +104,7 @@ pub fn download(url: &str, part: &Path, md5: &str, report: Report<'_>) -> Result
     Ok(())
 }
 
-/// Asks for everything after the first `have` bytes and appends it to `file`.
+/// Requests the bytes after the first `have` and appends them to `file`.
 fn transfer(
     agent: &ureq::Agent,
     url: &str,

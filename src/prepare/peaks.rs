@@ -114,7 +114,7 @@ pub enum MeasureError {
     },
 }
 
-/// What to measure, and how.
+/// The request for a measurement.
 #[derive(Clone, Debug)]
 pub struct Measurement<'a> {
     /// The device.
@@ -125,7 +125,7 @@ pub struct Measurement<'a> {
     pub flags: &'a [String],
     /// Whether to hide the worker's progress from our standard error.
     pub quiet: bool,
-    /// Which of the host's GPUs a device is.
+    /// The GPUs of the host by device.
     pub gpus: &'a CudaEntries,
 }
 
@@ -134,9 +134,9 @@ pub struct Measurement<'a> {
 pub struct Measured {
     /// The output of the worker.
     pub peaks: MeasuredPeaks,
-    /// How many processors other processes kept busy meanwhile, on average. Absent if the system does not report it.
+    /// The mean number of processors that other processes kept busy meanwhile. Absent if the system does not report it.
     pub foreign_cores: Option<f64>,
-    /// How many processors the hypervisor gave to other guests meanwhile, on average.
+    /// The mean number of processors that the hypervisor gave to other guests meanwhile.
     pub stolen_cores: Option<f64>,
 }
 
@@ -149,7 +149,7 @@ impl Measurement<'_> {
 }
 
 /// Lets the worker measure while no job runs on the host. Its standard error goes to ours. `waiting` is called if
-/// somebody else has to finish first.
+/// another process has to finish first.
 ///
 /// # Errors
 /// [`MeasureError`].
@@ -179,7 +179,7 @@ pub fn measure_peaks(
     let output = command.run().map_err(run)?;
     let (foreign_cores, stolen_cores) = Usage::probe().others_since(&before);
     if !output.status.success() {
-        // The user needs to see what was captured.
+        // Show the captured output to the user.
         eprint!("{}", String::from_utf8_lossy(&output.stderr));
     }
     match output.status.code().map(WorkerExit::of) {
@@ -214,7 +214,8 @@ impl Usage {
         }
     }
 
-    /// How many processors others kept busy since `before`, and how many the hypervisor gave to other guests.
+    /// The number of processors that other processes kept busy since `before`, and the number that the hypervisor gave
+    /// to other guests.
     fn others_since(&self, before: &Usage) -> (Option<f64>, Option<f64>) {
         let wall_s = self.now.duration_since(before.now).as_secs_f64();
         let (busy_s, steal_s) = self.host.since(&before.host);
@@ -225,8 +226,9 @@ impl Usage {
     }
 }
 
-/// The worker's environment. It is closed like that of a job, so that a ceiling is measured with the same threads and
-/// rounding as the jobs that are compared with it. `visible` is the worker's GPU, and `ambient` our own environment.
+/// The worker's environment. It is restricted like that of a job, so that a ceiling is measured with the same threads
+/// and rounding as the jobs that are compared with it. `visible` is the worker's GPU, and `ambient` our own
+/// environment.
 fn environment(visible: String, ambient: &BTreeMap<String, String>) -> BTreeMap<String, String> {
     let mut variables = inherited(ambient, &BTreeSet::new());
     for (name, value) in
@@ -268,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn the_worker_sees_only_its_device_and_nothing_that_changes_arithmetic() {
+    fn the_worker_sees_only_its_device_and_no_variables_that_change_arithmetic() {
         let names = ["PATH", "HOME", "OMP_NUM_THREADS", "ONEDNN_DEFAULT_FPMATH_MODE", "CUDA_VISIBLE_DEVICES"];
         let ambient = names.map(|name| (name.to_owned(), "ours".to_owned())).into();
         let text = |device| {
@@ -283,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn the_load_of_others_is_that_of_the_host_minus_ours() {
+    fn the_load_of_other_processes_is_that_of_the_host_minus_ours() {
         let start = Instant::now();
         let usage = |seconds: f64, busy_s, steal_s, children_s| Usage {
             now: start + std::time::Duration::from_secs_f64(seconds),

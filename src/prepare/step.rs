@@ -26,5 +26,5 @@ pub enum Step {
     },
 }
 
-/// Is called for every step, from several threads.
+/// A callback for every step, called from several threads.
 pub type Report<'a> = &'a (dyn Fn(Step) + Sync);

@@ -1,4 +1,4 @@
-//! `details` in `measurement.json`: what a worker may tell beside the measurement itself.
+//! `details` in `measurement.json`: facts that a worker can report in addition to the measurement itself.
 
 use std::collections::BTreeMap;
 
@@ -14,8 +14,8 @@ pub struct Details {
     /// Seconds of the window in which training waited for images, or decoded them itself.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub data_wait_s: Option<f64>,
-    /// Seconds of the window in which the host brought batches to the device: staged them and issued their copies.
-    /// Where a copy waits for the device, that counts too.
+    /// Seconds of the window in which the host copied batches to the device: staged them and issued their copies.
+    /// If a copy waits for the device, the wait counts too.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub copy_s: Option<f64>,
     /// Seconds from the start of the process, by the kernel's clock, to the start of the first training step.
@@ -51,8 +51,9 @@ pub struct Details {
     /// `float16`, `bfloat16` or `off`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub autocast: Option<String>,
-    /// What multiplied bf16 in linear layers and convolutions on the processor: `onednn`, `libtorch` with kernels of
-    /// its own, or `single`: in single precision, where the products are exact. Absent without bf16 on the processor.
+    /// The library that multiplied bf16 in linear layers and convolutions on the processor: `onednn`, `libtorch` with
+    /// its kernels, or `single`: in single precision, where the products are exact. Absent without bf16 on the
+    /// processor.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bf16_products: Option<String>,
     /// The formats in which libtorch may compute single precision (`ieee`, `tf32`, `bf16`), by library and operation:
@@ -70,7 +71,7 @@ pub struct Details {
     /// `flops_per_sample` wins over it, and the two are compared.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub counted_flops_per_sample: Option<f64>,
-    /// Operators of that iteration whose FLOPs nobody knows, so that they are missing from the count.
+    /// Operators of that iteration whose FLOPs are unknown, so that they are missing from the count.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub uncounted_operators: Vec<String>,
     /// The share of the window, 0 to 1, in which the trained network was called without gradients, as in evaluation.
@@ -91,7 +92,7 @@ pub struct Details {
     /// Images that could not be decoded and were left out.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unreadable_images: Option<u64>,
-    /// The device's own name: the processor's or GPU's model.
+    /// The device's name: the processor's or GPU's model.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub device_name: Option<String>,
     /// The device's UUID, if it has one.
@@ -103,15 +104,15 @@ pub struct Details {
     /// Optimizer, learning rate and the like, as one phrase.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub optimizer: Option<String>,
-    /// Parameters under `effective` whose values the worker repeats from its flags, because nothing that it did shows
-    /// them.
+    /// Parameters under `effective` whose values the worker repeats from its flags, because it cannot read
+    /// them back.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub repeated: Option<Vec<String>>,
-    /// What the worker can profile if it is asked to: `ops`. A worker without it is not asked, unless the matrix
+    /// What the worker can profile on request: `ops`. A worker without it is not requested to, unless the matrix
     /// declares it.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub profiles: Vec<String>,
-    /// What each process measured, if several trained together. Empty if it was one.
+    /// The measurements of each process, if several trained together. Empty if it was one.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub ranks: Vec<Rank>,
     /// The one of `ranks` that took longest: its seconds are those of the window.
@@ -123,7 +124,7 @@ pub struct Details {
 }
 
 impl Details {
-    /// Whether the worker repeats its parameter `name` from its flags, because nothing that it did shows it.
+    /// Whether the worker repeats its parameter `name` from its flags, because it cannot read it back.
     pub fn repeats(&self, name: &str) -> bool {
         self.repeated.iter().flatten().any(|repeated| repeated == name)
     }
@@ -146,7 +147,7 @@ pub struct Rank {
     /// The host that it ran on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub host: Option<String>,
-    /// The own name of its device.
+    /// The name of its device.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub device_name: Option<String>,
     /// The UUID of its device.

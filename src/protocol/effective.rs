@@ -1,4 +1,4 @@
-//! Compares what the worker really did with what its job asked for.
+//! The settings that the worker used, and their comparison with the settings that its job requests.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -8,10 +8,10 @@ use super::words;
 use crate::clean::clean_text;
 use crate::job::{Device, Key, Precision};
 
-/// What the worker really did, read back if possible. It is compared with what the job asked for.
+/// The settings that the worker used, read back if possible. They are compared with the request of the job.
 ///
-/// Parameters have no fields here: `settings` holds whatever the worker reports, by name. So a parameter that is added
-/// to [`crate::job::PARAMETERS`] is compared, splits rows and gets a column as soon as a worker reports it.
+/// Parameters have no fields here: `settings` has everything that the worker reports, by name. So a parameter that is
+/// added to [`crate::job::PARAMETERS`] is compared, splits rows and gets a column as soon as a worker reports it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Effective {
     /// The device that computed.
@@ -33,22 +33,22 @@ pub struct Effective {
     pub settings: Settings,
 }
 
-/// A setting that differs from what the job asked for.
+/// A setting that differs from the request of the job.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Mismatch {
     /// The setting's name.
     pub setting: String,
-    /// What the key declares.
+    /// The value that the key declares.
     pub requested: String,
-    /// What the worker reports.
+    /// The value that the worker reports.
     pub effective: String,
 }
 
 impl Effective {
-    /// The reported settings that differ from what `key` asks for; empty if everything is as requested. `samples` is
+    /// The reported settings that differ from the request of `key`; empty if everything is as requested. `samples` is
     /// the number of images that the worker trained on.
     ///
-    /// Every parameter that the worker is told ([`Key::told`]) is compared, by [`Setting::agrees_with`]. A parameter
+    /// Every parameter passed to the worker ([`Key::passed`]) is compared, by [`Setting::agrees_with`]. A parameter
     /// that the worker does not report cannot be compared: see [`Effective::unconfirmed`].
     pub(super) fn mismatches(&self, samples: u64, key: &Key) -> Vec<Mismatch> {
         let effective = self;
@@ -70,7 +70,7 @@ impl Effective {
         {
             compare("tf32", (key.precision == Precision::Tf32).to_string(), tf32.to_string());
         }
-        for (name, requested) in key.told() {
+        for (name, requested) in key.passed() {
             match self.reported(samples, &name) {
                 Some(setting) if !setting.agrees_with(&requested) => {
                     let (requested, effective) = (requested.to_string(), setting.to_string());
@@ -82,11 +82,11 @@ impl Effective {
         found
     }
 
-    /// Names of the parameters that `key` declares but the worker does not report. Nobody knows whether the worker
-    /// obeyed them.
+    /// Names of the parameters that `key` declares but the worker does not report, so that it is unknown whether the
+    /// worker applied them.
     pub(super) fn unconfirmed(&self, samples: u64, key: &Key) -> Vec<String> {
-        let told = key.told().into_iter().map(|(name, _)| name);
-        told.filter(|name| key.declares(name) && self.reported(samples, name).is_none()).collect()
+        let passed = key.passed().into_iter().map(|(name, _)| name);
+        passed.filter(|name| key.declares(name) && self.reported(samples, name).is_none()).collect()
     }
 
     /// What the worker reports about the parameter `name`. If it does not report `iters`, they follow from `samples`,

@@ -6,7 +6,7 @@
 pub enum WorkerExit {
     /// It wrote a measurement.
     Done = 0,
-    /// It failed in a way that has no code of its own. Every unlisted code means the same.
+    /// It failed in a way without a specific code. Every unlisted code means the same.
     Failed = 1,
     /// Its flags cannot be parsed, or their combination is not supported.
     Usage = 2,

@@ -1,5 +1,5 @@
-//! Reads a worker's JSON, and says in the words of its author what is wrong with it: which field, which value, what
-//! was expected.
+//! Reads a worker's JSON, and reports what is wrong with it in the terms of the file: the field, the value, and the
+//! expected form.
 
 use std::fmt::Write as _;
 
@@ -15,7 +15,7 @@ pub enum BadForm {
     /// It is not JSON: it is cut off, for example.
     #[error("measurement.json is not valid JSON")]
     NotJson(#[source] serde_json::Error),
-    /// It holds a number that JSON does not have. Python's `json.dump` writes them.
+    /// It contains a number that JSON does not have. Python's `json.dump` writes them.
     #[error("measurement.json: {field} is {number}: JSON has no {number}; write null")]
     NotFinite {
         /// The field with its path, such as `details.last_loss`, in backticks.
@@ -36,7 +36,7 @@ pub enum BadForm {
         /// The type in words.
         expected: String,
     },
-    /// A field has a value of the right type that is not one of those allowed, or stands there twice.
+    /// A field has a value of the right type that is not allowed, or it occurs twice.
     #[error("measurement.json: {field}: {message}")]
     WrongValue {
         /// The field with its path, in backticks; or the file.
@@ -63,7 +63,8 @@ pub(super) fn read<T: DeserializeOwned>(text: &str) -> Result<T, BadForm> {
     }
 }
 
-/// The first list of `text` in the place of an object. serde would take its values for the fields, in their order.
+/// The error for the first list of `text` that is in the place of an object. serde would read its values as the fields,
+/// in order.
 fn list_for_object(text: &str) -> Option<BadForm> {
     let whole: Value = serde_json::from_str(text).ok()?;
     let parts = ["failure", "effective", "ops", "details"].map(|name| (name.to_owned(), &whole[name]));
@@ -87,7 +88,7 @@ fn list_for_object(text: &str) -> Option<BadForm> {
     })
 }
 
-/// What is wrong with the field at `path` of `text`, by the `error` that reading it gave.
+/// The error in terms of the field at `path` of `text`, from serde's `error`.
 fn wrong_form(text: &str, path: &Path, error: &serde_json::Error) -> BadForm {
     let message = error.to_string();
     let message = message.rsplit_once(" at line ").map_or(message.as_str(), |(message, _)| message);
@@ -145,7 +146,7 @@ fn push_name(path: &mut String, name: &str) {
     path.push_str(&clean_text(name));
 }
 
-/// What a message calls the field at `path`.
+/// The name of the field at `path` in a message.
 fn named(path: &str) -> String {
     if path.is_empty() { "the file".to_owned() } else { format!("`{path}`") }
 }
@@ -175,10 +176,10 @@ fn shortened(value: &str) -> String {
 /// The numbers that JSON does not have, as Python and JavaScript write them. The longer one comes first.
 const NOT_FINITE: [&str; 3] = ["-Infinity", "Infinity", "NaN"];
 
-/// Precedes such a number when it is made a text. No worker's text that fails to parse otherwise has it by chance.
+/// Precedes such a number when it is made a text. It is unlikely in the text of a worker.
 const MARKER: char = '\u{1}';
 
-/// The first number that JSON does not have, if all that is wrong with `text` is such numbers.
+/// The error for the first number that JSON does not have, if `text` is valid JSON except for such numbers.
 fn not_finite(text: &str) -> Option<BadForm> {
     let whole: Value = serde_json::from_str(&quoted(text)).ok()?;
     let (field, number) = marked(&whole, "")?;
@@ -231,7 +232,7 @@ mod tests {
         "effective": { "device": "cpu", "precision": "fp32", "batch": 16, "lr": 0.5 },
         "details": { "last_loss": 6.5, "repeated": ["strict"], "device_name": "NaN \" Infinity" } }"#;
 
-    /// What is said if `from` in a valid file is `to`.
+    /// The message for a valid file in which `from` is replaced by `to`.
     fn said(from: &str, to: &str) -> String {
         let text = WHOLE.replacen(from, to, 1);
         assert_ne!(text, WHOLE, "{from} is there");
@@ -239,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wrong_value_is_named_with_its_field_and_what_was_expected() {
+    fn a_wrong_value_is_named_with_its_field_and_the_expected_form() {
         for (from, to, message) in [
             ("1600", "\"320\"", "`samples` is \"320\": expected a whole number"),
             ("1600", "1600.5", "`samples` is 1600.5: expected a whole number"),
@@ -293,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_json_is_said_not_to_be() {
+    fn files_that_are_not_json_are_reported_as_such() {
         for end in 0..WHOLE.len() {
             let said = with_causes(&Report::parse(&WHOLE[..end]).expect_err("it is cut off"));
             assert!(said.starts_with("measurement.json is not valid JSON: EOF"), "cut at {end}: {said}");
@@ -305,25 +306,25 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_is_no_object_is_refused_as_a_whole() {
+    fn a_file_that_is_not_an_object_is_refused_as_a_whole() {
         let error = Report::parse("3").expect_err("a number is no measurement");
         assert_eq!(error.to_string(), "measurement.json: the file is 3: expected an object");
     }
 
     #[test]
-    fn a_list_is_no_object() {
+    fn a_list_is_not_an_object() {
         let with = |details: &str| {
             let text = WHOLE.replace("\"details\": {", &format!("\"details\": {details}, \"other\": {{"));
             Report::parse(&text).expect_err(&text).to_string()
         };
-        for (list, told) in [
+        for (list, message) in [
             ("[]", "`details` is []"),
             ("[0.5, 0.5]", "`details` is [0.5,0.5]"),
             ("{ \"ranks\": [{ \"rank\": 0 }, [1]] }", "`details.ranks[1]` is [1]"),
         ] {
-            assert_eq!(with(list), format!("measurement.json: {told}: expected an object"));
+            assert_eq!(with(list), format!("measurement.json: {message}: expected an object"));
         }
-        for (ops, told) in [
+        for (ops, message) in [
             ("[\"kineto\", 3, 0.5, null, []]", "`ops` is [\"kineto\",3,0.5,null,[]]"),
             (
                 r#"{ "source": "x", "iterations": 1, "elapsed_s": 1, "operators": [["aten::mm", null, null, [], [], [], 1, 0.5]] }"#,
@@ -332,12 +333,12 @@ mod tests {
         ] {
             let text = WHOLE.replace("\"details\": {", &format!("\"ops\": {ops}, \"details\": {{"));
             let error = Report::parse(&text).expect_err(&text).to_string();
-            assert_eq!(error, format!("measurement.json: {told}: expected an object"));
+            assert_eq!(error, format!("measurement.json: {message}: expected an object"));
         }
-        let told = Report::parse("[1, null, 4, 1.0, true, null, null, {}, null, {}]")
+        let message = Report::parse("[1, null, 4, 1.0, true, null, null, {}, null, {}]")
             .expect_err("it is a list")
             .to_string();
-        assert!(told.ends_with("expected an object"), "{told}");
+        assert!(message.ends_with("expected an object"), "{message}");
         assert!(Report::parse("[]").expect_err("it is a list").to_string().ends_with("expected an object"));
     }
 

@@ -1,4 +1,4 @@
-//! Damaged words of a worker.
+//! Fuzz tests: damaged output of a worker is refused without a panic.
 
 use super::{Iterations, Progress, Report};
 use crate::fuzz::{Form, Target, fuzz};
@@ -35,7 +35,7 @@ fn fuzz_measurement() {
 
 #[test]
 fn fuzz_iterations() {
-    let Ok(Report::Measured(measurement)) = Report::parse(MEASUREMENT) else { panic!("a sound measurement") };
+    let Ok(Report::Measured(measurement)) = Report::parse(MEASUREMENT) else { panic!("a valid measurement") };
     let header = super::ITERATIONS_HEADER.join(",");
     let seed = format!("{header}\n0,0.25,0,6.9,host\n1,0.25,0.125,nan,device\n2,0.5,0,,host\n");
     let target = Target { name: "iterations", form: Form::Text, seeds: vec![seed.into()], words: WORDS };

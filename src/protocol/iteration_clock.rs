@@ -11,8 +11,8 @@ pub enum IterationClock {
     Host,
     /// Events that the device records when it reaches them. Each iteration is synchronised.
     DeviceEvents,
-    /// The host's clock, on a device whose calls return when the work is submitted. No iteration is synchronised, and
-    /// only their sum means anything.
+    /// The host's clock, on a device whose calls return when the work is submitted. Iterations are not synchronised,
+    /// and only their sum is meaningful.
     Submission,
 }
 
@@ -26,10 +26,10 @@ impl IterationClock {
         }
     }
 
-    /// The clock of the name `word`.
-    pub fn of_word(word: &str) -> Option<IterationClock> {
+    /// The clock called `name`.
+    pub fn named(name: &str) -> Option<IterationClock> {
         let all = [IterationClock::Host, IterationClock::DeviceEvents, IterationClock::Submission];
-        all.into_iter().find(|clock| clock.as_str() == word)
+        all.into_iter().find(|clock| clock.as_str() == name)
     }
 }
 
@@ -42,7 +42,7 @@ mod tests {
         use IterationClock::{DeviceEvents, Host, Submission};
         for clock in [Host, DeviceEvents, Submission] {
             assert_eq!(serde_json::to_value(clock).unwrap(), clock.as_str());
-            assert_eq!(IterationClock::of_word(clock.as_str()), Some(clock));
+            assert_eq!(IterationClock::named(clock.as_str()), Some(clock));
         }
     }
 }

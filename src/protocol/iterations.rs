@@ -79,13 +79,13 @@ impl Iterations {
         self.first_non_finite
     }
 
-    /// The seconds of each iteration. `None` if the clock only timed how work was submitted, since then no single value
-    /// means anything.
+    /// The seconds of each iteration. `None` if the clock only timed the submission of work, since then single values
+    /// are meaningless.
     pub fn synchronised_s(&self) -> Option<&[f64]> {
         (self.clock != IterationClock::Submission).then_some(&self.elapsed_s)
     }
 
-    /// The seconds of all iterations. They mean something whatever the clock.
+    /// The seconds of all iterations. The sum is meaningful for every clock.
     pub fn total_s(&self) -> f64 {
         self.elapsed_s.iter().sum()
     }
@@ -95,7 +95,7 @@ impl Iterations {
     ///
     /// The wait is timed by the host's clock, so it can only be subtracted from the host's seconds. The gaps between a
     /// device's events contain some of the wait, or none of it if the host was far enough ahead. If more than a tenth
-    /// of the window is data wait, the events say more about the data than about the computation.
+    /// of the window is data wait, the events describe the data rather than the computation.
     pub fn compute_s(&self) -> Option<Vec<f64>> {
         let elapsed = self.synchronised_s()?;
         if self.clock == IterationClock::Host {
@@ -121,7 +121,7 @@ impl Iterations {
         // Neither these columns nor a value in them is required.
         let (waits, losses) = (index(wait).ok(), index(loss).ok());
         let mut first_non_finite = None;
-        let mut told: Option<IterationClock> = None;
+        let mut common: Option<IterationClock> = None;
         let mut iterations = Vec::new();
         let mut line = csv::StringRecord::new();
         while reader.read_record(&mut line)? {
@@ -133,9 +133,8 @@ impl Iterations {
                 let value = word(column).parse::<f64>().ok().filter(|value| is_duration(*value));
                 value.ok_or_else(|| wrong(name, word(column)))
             };
-            let this =
-                IterationClock::of_word(word(columns.1)).ok_or_else(|| wrong(clock, word(columns.1)))?;
-            if *told.get_or_insert(this) != this {
+            let this = IterationClock::named(word(columns.1)).ok_or_else(|| wrong(clock, word(columns.1)))?;
+            if *common.get_or_insert(this) != this {
                 return Err(wrong(clock, word(columns.1)));
             }
             if losses.is_some_and(|column| is_not_finite(word(column))) {
@@ -147,7 +146,8 @@ impl Iterations {
             };
             iterations.push((seconds(elapsed, columns.0)?, waited));
         }
-        let found = told.and_then(|clock| Iterations::new(clock, &iterations)).ok_or(BadIterations::Empty)?;
+        let found =
+            common.and_then(|clock| Iterations::new(clock, &iterations)).ok_or(BadIterations::Empty)?;
         Ok(Iterations { first_non_finite, ..found })
     }
 }
@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wait_that_is_not_known_stays_in_the_seconds() {
+    fn unknown_waits_stay_in_the_seconds() {
         for text in [
             "elapsed_s,clock\n0.5,host\n0.75,host\n",
             "elapsed_s,data_wait_s,clock\n0.5,,host\n0.75, ,host\n",
@@ -262,7 +262,7 @@ mod tests {
         }
     }
 
-    /// A file that is cut anywhere is refused: half a number must not pass for a number.
+    /// A file that is cut anywhere is refused: half a number must not be read as a number.
     #[test]
     fn a_truncated_file_is_refused() {
         for end in 0..WHOLE.len() {

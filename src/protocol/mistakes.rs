@@ -1,4 +1,4 @@
-//! All mistakes in a `measurement.json` at once. [`Report::parse`] stops at the first one.
+//! Lists all mistakes in a `measurement.json`. [`Report::parse`] stops at the first one.
 
 use serde_json::{Map, Value, json};
 
@@ -6,15 +6,15 @@ use super::form::{self, BadForm};
 use super::objects::objects;
 use super::{BadMeasurement, Report, WireMeasurement};
 
-/// Why `text` is no usable `measurement.json`: every field that is missing or has the wrong form. If there is none,
-/// what [`Report::parse`] says of the file as a whole. Empty if the file can be used.
+/// The mistakes in `text`: every field of `measurement.json` that is missing or has the wrong form. If all fields are
+/// valid, the error of [`Report::parse`] about the file as a whole. Empty if the file can be used.
 pub fn mistakes(text: &str) -> Vec<BadMeasurement> {
     let Err(whole) = Report::parse(text) else { return Vec::new() };
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let Ok(Value::Object(file)) = serde_json::from_str(text) else { return vec![whole] };
     let mut found = missing(&file);
     for wrong in malformed(&file) {
-        // What a field lacks can be among the missing ones already.
+        // A field that is missing in an object can be in the list already.
         if !found.iter().any(|known| known.to_string() == wrong.to_string()) {
             found.push(wrong);
         }
@@ -46,7 +46,7 @@ fn missing(file: &Map<String, Value>) -> Vec<BadForm> {
     found
 }
 
-/// The fields with values of the wrong form: each is tried alone, in a file that is sound otherwise.
+/// The fields with values of the wrong form: each is tested alone, in an otherwise valid file.
 fn malformed(file: &Map<String, Value>) -> Vec<BadForm> {
     let sound = json!({
         "schema": 1, "effective": { "device": "cpu", "precision": "fp32", "batch": 1 }, "details": {},
@@ -58,7 +58,7 @@ fn malformed(file: &Map<String, Value>) -> Vec<BadForm> {
     let mut found = Vec::new();
     let mut try_alone = |place: &str, name: &str, value: &Value| {
         let mut tried = sound.clone();
-        tried.pointer_mut(place).expect("it is an object of the sound file")[name] = value.clone();
+        tried.pointer_mut(place).expect("it is an object of the valid file")[name] = value.clone();
         found.extend(form::read::<WireMeasurement>(&tried.to_string()).err());
     };
     for (name, value) in file.iter().filter(|(_, value)| !value.is_null()) {
@@ -78,12 +78,12 @@ mod tests {
     use super::*;
     use crate::text::with_causes;
 
-    fn told(text: &str) -> Vec<String> {
-        let told = mistakes(text).into_iter().map(|error| with_causes(&error));
+    fn lines(text: &str) -> Vec<String> {
+        let errors = mistakes(text).into_iter().map(|error| with_causes(&error));
         let rest = |line: &str| {
             line.trim_start_matches("measurement.json").trim_start_matches([':', ' ']).to_owned()
         };
-        told.map(|line| rest(&line)).collect()
+        errors.map(|line| rest(&line)).collect()
     }
 
     #[test]
@@ -91,7 +91,7 @@ mod tests {
         let text = r#"{ "schema": 1, "samples": "320", "elapsed_s": null, "synchronized": 1,
             "effective": { "device": "gpu", "precision": "fp32", "lr": [1] },
             "details": { "parameters": -1, "versions": ["2.0"], "last_loss": null } }"#;
-        let found = told(text);
+        let found = lines(text);
         for (index, begin) in [
             "has no `elapsed_s`",
             "has no `effective.batch`",
@@ -110,19 +110,19 @@ mod tests {
     }
 
     #[test]
-    fn what_concerns_several_fields_is_named_once_each_is_sound() {
+    fn mistakes_across_fields_are_named_once_each_field_is_valid() {
         let text = |samples: &str| {
             format!(
                 r#"{{ "schema": 1, "samples": {samples}, "elapsed_s": 1, "synchronized": true,
                      "effective": {{ "device": "cpu", "precision": "fp32", "batch": 4 }} }}"#
             )
         };
-        assert_eq!(told(&text("8")), [""; 0]);
-        assert_eq!(told(&text("9")), ["samples is 9: expected a positive multiple of the batch, 4"]);
-        assert_eq!(told(&text("1e400")).len(), 1);
-        assert_eq!(told(&text("8").replace("\"schema\": 1", "\"schema\": 3")), ["has schema 3: expected 1"]);
-        assert!(told(&text("NaN"))[0].contains("`samples` is NaN"), "{:?}", told(&text("NaN")));
-        assert_eq!(told("[]"), ["the file is []: expected an object"]);
+        assert_eq!(lines(&text("8")), [""; 0]);
+        assert_eq!(lines(&text("9")), ["samples is 9: expected a positive multiple of the batch, 4"]);
+        assert_eq!(lines(&text("1e400")).len(), 1);
+        assert_eq!(lines(&text("8").replace("\"schema\": 1", "\"schema\": 3")), ["has schema 3: expected 1"]);
+        assert!(lines(&text("NaN"))[0].contains("`samples` is NaN"), "{:?}", lines(&text("NaN")));
+        assert_eq!(lines("[]"), ["the file is []: expected an object"]);
     }
 
     #[test]
@@ -136,9 +136,9 @@ mod tests {
         let operator = r#"{ "name": "aten::mm", "calls": 3, "host_s": 0.5 }"#;
         let sound =
             format!(r#"{{ "source": "x", "iterations": 3, "elapsed_s": 1, "operators": [{operator}] }}"#);
-        assert_eq!(told(&text(&sound)), [""; 0]);
+        assert_eq!(lines(&text(&sound)), [""; 0]);
         let found =
-            told(&text(r#"{ "iterations": "3", "elapsed_s": [1], "operators": [{ "name": "mm" }] }"#));
+            lines(&text(r#"{ "iterations": "3", "elapsed_s": [1], "operators": [{ "name": "mm" }] }"#));
         assert_eq!(
             found,
             [
@@ -148,14 +148,14 @@ mod tests {
                 "has no `ops.operators[0].calls`",
             ]
         );
-        let impossible = told(&text(&sound.replace("0.5", "-0.5")));
+        let impossible = lines(&text(&sound.replace("0.5", "-0.5")));
         assert_eq!(impossible, ["ops.operators[0].host_s is -0.5: expected a number from 0"]);
     }
 
     #[test]
-    fn a_failure_needs_only_its_own_fields() {
-        assert_eq!(told(r#"{ "schema": 1, "failure": { "kind": "other", "message": "why" } }"#), [""; 0]);
-        let found = told(r#"{ "failure": { "kind": "other" } }"#);
+    fn a_failure_needs_only_the_fields_of_a_failure() {
+        assert_eq!(lines(r#"{ "schema": 1, "failure": { "kind": "other", "message": "why" } }"#), [""; 0]);
+        let found = lines(r#"{ "failure": { "kind": "other" } }"#);
         assert_eq!(found, ["has no `schema`", "has no `failure.message`"]);
     }
 }

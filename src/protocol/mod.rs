@@ -1,10 +1,10 @@
-//! What passes between `orchestrate` and a worker: variables, exit codes, `measurement.json`, `iterations.csv`,
+//! The interface between `orchestrate` and a worker: variables, exit codes, `measurement.json`, `iterations.csv`,
 //! progress. Any room may call it, and so may workers; a worker is any process that speaks this protocol. It never
 //! reads a file, and never judges whether a measurement is fast, only whether it is valid and as requested.
 //!
 //! A worker's file is parsed into a [`WireMeasurement`] and converted to a [`Measurement`], which is always valid in
-//! itself. Whether it is what the job asked for is a separate question: see [`Measurement::mismatches`]. [`mistakes`]
-//! names all that is wrong with a file, [`schema()`] is its JSON Schema, and [`objects`] lists its fields.
+//! itself. Whether it is as the job requests is a separate question: see [`Measurement::mismatches`]. [`mistakes`]
+//! lists all mistakes in a file, [`schema()`] is its JSON Schema, and [`objects`] lists its fields.
 
 mod details;
 mod effective;
@@ -133,19 +133,19 @@ pub struct WireMeasurement {
     /// Whether the device was synchronised at both ends of the window.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub synchronized: Option<bool>,
-    /// What the worker really did.
+    /// The settings that the worker used, read back if possible.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<Effective>")]
     pub effective: Option<Shared<Effective>>,
-    /// What one sample is, in the plural: `images`, `sequences`, `tokens`. The throughput has this unit.
+    /// The name of the samples: `images`, `sequences`, `tokens`. The throughput has this unit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "words::sample_unit")]
     pub unit: Option<SampleUnit>,
-    /// Numbers of the worker's own, by name. They have columns and are summarised, but never judged.
+    /// Metrics that the worker defines, by name. They have columns and are summarised, but never judged.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     #[schemars(schema_with = "words::metrics")]
     pub metrics: BTreeMap<String, OwnMetric>,
-    /// Where the time of a few profiled iterations went. They lie outside the window.
+    /// The time of a few profiled iterations by operator. They are outside the window.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<OperatorProfile>")]
     pub ops: Option<Shared<OperatorProfile>>,
@@ -187,7 +187,7 @@ pub enum FailureKind {
 /// The shortest window that a clock can measure, in seconds.
 const LEAST_WINDOW_S: f64 = 1e-6;
 
-/// A longer window than anybody waits for, in seconds: some thirty years.
+/// The longest plausible window, in seconds: some thirty years.
 const GREATEST_WINDOW_S: f64 = 1e9;
 
 /// A measurement that is valid in itself: a known schema, seconds that a clock can measure, and samples that are a
@@ -201,13 +201,13 @@ pub struct Measurement {
     pub elapsed_s: f64,
     /// Whether the device was synchronised at both ends of the window. If not, it must not be published.
     pub synchronized: bool,
-    /// What the worker really did.
+    /// The settings that the worker used, read back if possible.
     pub effective: Shared<Effective>,
-    /// What it calls its samples, if it reports that. See [`Measurement::unit`].
+    /// The name of its samples, if the worker reports it. See [`Measurement::unit`].
     pub unit: Option<SampleUnit>,
-    /// Numbers of its own, by name.
+    /// Metrics that the worker defines, by name.
     pub metrics: BTreeMap<String, OwnMetric>,
-    /// Where the time of a few profiled iterations went, outside the window.
+    /// The time of a few profiled iterations by operator, outside the window.
     pub ops: Option<Shared<OperatorProfile>>,
     /// Everything else that it reported.
     pub details: Shared<Details>,
@@ -228,7 +228,7 @@ pub enum BadMeasurement {
     /// It cannot be read from the disk, for example because it is not a regular file.
     #[error("measurement.json is not readable")]
     Unreadable(#[source] io::Error),
-    /// It does not exist, but a new one is in this directory, the worker's current one.
+    /// It does not exist, but a new one is in this directory, the worker's current directory.
     #[error(
         "the worker wrote measurement.json into its current directory {0} instead of to the path in \
          ${MEASUREMENT_VARIABLE}, which the placeholder {{out}} also gives"
@@ -347,16 +347,16 @@ impl WireMeasurement {
 }
 
 impl Measurement {
-    /// The reported settings that differ from what `key` asks for; empty if everything is as requested.
+    /// The reported settings that differ from the request of `key`; empty if everything is as requested.
     ///
-    /// Every parameter that the worker is told is compared if the worker reports it. Device, precision and batch are
-    /// always compared.
+    /// Every parameter that is passed to the worker is compared if the worker reports it. Device, precision and batch
+    /// are always compared.
     pub fn mismatches(&self, key: &Key) -> Vec<Mismatch> {
         self.effective.mismatches(self.samples, key)
     }
 
-    /// Names of the parameters that `key` declares but the worker does not report. Nobody knows whether the worker
-    /// obeyed them.
+    /// Names of the parameters that `key` declares but the worker does not report, so that it is unknown whether the
+    /// worker applied them.
     pub fn unconfirmed(&self, key: &Key) -> Vec<String> {
         self.effective.unconfirmed(self.samples, key)
     }
@@ -367,9 +367,9 @@ impl Measurement {
         Some((from, from + self.elapsed_s))
     }
 
-    /// What its samples are, if it belongs to a job with `key`.
+    /// The name of its samples, if it belongs to a job with `key`.
     pub fn unit(&self, key: &Key) -> SampleUnit {
-        self.unit.clone().unwrap_or_else(|| SampleUnit::unsaid(key))
+        self.unit.clone().unwrap_or_else(|| SampleUnit::default_for(key))
     }
 
     /// Samples per second over the whole window.

@@ -11,7 +11,7 @@ use super::schema::schema;
 pub struct ObjectForm {
     /// Its path, such as `details.ranks`; empty for the whole file.
     pub path: String,
-    /// Whether a list or a map of such objects stands at the path.
+    /// Whether a list or a map of such objects is at the path.
     pub is_each: bool,
     /// The names of its fields.
     pub fields: BTreeSet<String>,
@@ -28,7 +28,7 @@ pub fn objects() -> Vec<ObjectForm> {
     let schema = schema();
     let mut found = Vec::new();
     collect(&schema, "", false, &schema, &mut found);
-    // Which fields a measurement must have depends on whether it is one.
+    // The required fields of a measurement differ from those of a failure.
     found[0].required.extend(names(&schema["else"]["required"]));
     found
 }

@@ -1,7 +1,7 @@
-//! `ops` in `measurement.json`: where the time of a few profiled iterations went, operator by operator.
+//! `ops` in `measurement.json`: the time of a few profiled iterations, operator by operator.
 //!
 //! A worker reports names, shapes, calls and seconds. It does not judge them: FLOPs and bytes follow from the shapes,
-//! in `operator`, and what limits an operator follows from the peaks of the device, in `analysis::operators`.
+//! in `operator`, and the limit of an operator follows from the peaks of the device, in `analysis::operators`.
 //!
 //! ```json
 //! "ops": { "source": "torch.profiler", "iterations": 3, "elapsed_s": 0.61,
@@ -15,8 +15,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// The variable with the number of iterations that the worker profiles after its window. It is set in jobs of the kind
-/// `ops` alone.
+/// The variable with the number of iterations that the worker profiles after its window. It is only set in jobs of the
+/// kind `ops`.
 pub const OPERATORS_VARIABLE: &str = "ORCHESTRATE_OPERATORS";
 
 /// The word under `details.profiles` of a worker that can profile operators.
@@ -26,11 +26,11 @@ pub const PROFILES_OPERATORS: &str = "ops";
 /// others in [`OperatorProfile::rest_s`].
 pub const MOST_OPERATORS: usize = 2000;
 
-/// Where the time of profiled iterations went. They lie outside the window, and the device is synchronised at both
+/// The time of profiled iterations by operator. They are outside the window, and the device is synchronised at both
 /// ends.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct OperatorProfile {
-    /// What recorded it: `kineto`, `torch.profiler`, `jax.profiler`, `layers`, or another word.
+    /// The profiler: `kineto`, `torch.profiler`, `jax.profiler`, `layers`, or another word.
     pub source: String,
     /// Profiled iterations.
     #[schemars(range(min = 1))]
@@ -50,7 +50,7 @@ pub struct OperatorProfile {
     #[serde(default, skip_serializing_if = "is_zero")]
     #[schemars(range(min = 0.0))]
     pub rest_s: f64,
-    /// What the reader has to know about this profile, one sentence each.
+    /// Notes for readers of this profile, one sentence each.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
 }
@@ -58,7 +58,7 @@ pub struct OperatorProfile {
 /// The calls of one operator with the same inputs.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct OperatorSample {
-    /// The framework's name: `aten::mm`, `aten::convolution_backward`; or a name of the worker's own.
+    /// The framework's name: `aten::mm`, `aten::convolution_backward`; or a name that the worker defines.
     #[schemars(length(min = 1))]
     pub name: String,
     /// The part of an iteration.
@@ -90,7 +90,7 @@ pub struct OperatorSample {
     /// Kernels and copies that it started on an accelerator.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kernels: Option<u64>,
-    /// Floating-point operations of all calls, if the worker counts them. They win over those that follow from shapes.
+    /// Floating-point operations of all calls, if the worker counts them. They replace those that follow from shapes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0.0))]
     pub flops: Option<f64>,
@@ -205,7 +205,7 @@ impl fmt::Display for Phase {
 }
 
 impl OperatorProfile {
-    /// What is impossible in it, if anything: a part of `measurement.json: …`.
+    /// The first impossible value in it, if there is one: a part of `measurement.json: …`.
     pub(super) fn impossible(&self) -> Option<String> {
         let is_time = |seconds: f64| seconds.is_finite() && seconds >= 0.0;
         if self.iterations == 0 {

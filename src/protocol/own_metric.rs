@@ -1,4 +1,4 @@
-//! Numbers of a worker's own, which orchestrate only tabulates.
+//! Metrics that a worker defines. orchestrate only tabulates them.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// A number that the worker measured in the window and that orchestrate knows nothing about: tokens, accuracy, …
+/// A number that the worker measured in the window and that orchestrate does not interpret: tokens, accuracy, …
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct OwnMetric {
     /// The number: over the whole window if it is counted per second. `null` if it is not known.
@@ -20,13 +20,13 @@ pub struct OwnMetric {
     pub per_second: bool,
 }
 
-/// The most of them that a worker can report: each has columns of its own.
+/// The most metrics that a worker can report: each has separate columns.
 pub(super) const MOST_METRICS: usize = 64;
 
 /// The most characters of a name or unit.
 pub(super) const LONGEST_WORD: usize = 40;
 
-/// What is wrong with `metrics`, if anything: names are lower-case words, because columns have them.
+/// The first mistake in `metrics`, if there is one. Names are lower-case words, because they name columns.
 pub(super) fn wrong_metrics(metrics: &BTreeMap<String, OwnMetric>) -> Option<String> {
     if metrics.len() > MOST_METRICS {
         return Some(format!("metrics has {} entries: expected at most {MOST_METRICS}", metrics.len()));
@@ -40,8 +40,8 @@ pub(super) fn wrong_metrics(metrics: &BTreeMap<String, OwnMetric>) -> Option<Str
     metrics.iter().find_map(|(name, metric)| {
         if !is_name(name) {
             return Some(format!(
-                "metrics: `{name}` is no name: expected at most {LONGEST_WORD} lower-case ASCII letters, digits and `_`, \
-                 beginning with a letter"
+                "metrics: `{name}` is not a name: expected at most {LONGEST_WORD} lower-case ASCII letters, digits and \
+                 `_`, beginning with a letter"
             ));
         }
         let unit = metric.unit.as_ref().filter(|unit| unit.chars().count() > LONGEST_WORD)?;
@@ -56,7 +56,7 @@ impl OwnMetric {
         self.value.map(|value| if self.per_second { value / elapsed_s } else { value })
     }
 
-    /// The unit of [`OwnMetric::compared`] for the metric called `name`: `tokens/s`. `None` if nobody named it.
+    /// The unit of [`OwnMetric::compared`] for the metric called `name`: `tokens/s`. `None` if it is not declared.
     pub fn compared_unit<'a>(&'a self, name: &'a str) -> Option<Cow<'a, str>> {
         let unit = self.unit.as_deref();
         if self.per_second {
@@ -90,19 +90,19 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_a_column_is_named() {
+    fn invalid_names_units_and_counts_are_refused() {
         let metrics = |name: &str, unit: Option<String>| {
             [(name.to_owned(), OwnMetric { value: Some(1.0), unit, per_second: false })].into()
         };
         assert_eq!(wrong_metrics(&metrics("tokens_2", Some("é".repeat(LONGEST_WORD)))), None);
         for name in ["", "Tokens", "a b", "a-b", "2a", "_a", &"a".repeat(LONGEST_WORD + 1)] {
-            let told = wrong_metrics(&metrics(name, None)).expect(name);
-            assert!(told.starts_with(&format!("metrics: `{name}` is no name")), "{told}");
+            let error = wrong_metrics(&metrics(name, None)).expect(name);
+            assert!(error.starts_with(&format!("metrics: `{name}` is not a name")), "{error}");
         }
-        let told = wrong_metrics(&metrics("a", Some("é".repeat(LONGEST_WORD + 1)))).expect("too long");
-        assert!(told.starts_with("metrics.a.unit is"), "{told}");
+        let error = wrong_metrics(&metrics("a", Some("é".repeat(LONGEST_WORD + 1)))).expect("too long");
+        assert!(error.starts_with("metrics.a.unit is"), "{error}");
         let many = (0..=MOST_METRICS).map(|number| (format!("m{number}"), metric(r#"{ "value": 1 }"#)));
-        let told = wrong_metrics(&many.collect()).expect("too many");
-        assert_eq!(told, "metrics has 65 entries: expected at most 64");
+        let error = wrong_metrics(&many.collect()).expect("too many");
+        assert_eq!(error, "metrics has 65 entries: expected at most 64");
     }
 }

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::job::{Device, Precision};
 
-/// The output of `worker peaks`, one JSON object: the measured ceilings of one device. It holds the raw samples;
+/// The output of `worker peaks`, one JSON object: the measured ceilings of one device. It contains the raw samples;
 /// readers take the best one and report the spread.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct MeasuredPeaks {
@@ -47,7 +47,7 @@ pub struct MeasuredPeaks {
     /// Precisions without a hardware ceiling, with the reason.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub left_out: Vec<LeftOut>,
-    /// What else a reader has to know, one sentence each.
+    /// Notes for readers, one sentence each.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
     /// Versions of libraries by name.
@@ -55,7 +55,7 @@ pub struct MeasuredPeaks {
     pub versions: BTreeMap<String, String>,
 }
 
-/// Independent multiply-adds on registers, by all threads at once.
+/// Independent multiply-adds on registers, by all threads simultaneously.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct InstructionSample {
     /// The precision, as in [`GemmSample::precision`].
@@ -72,7 +72,7 @@ pub struct InstructionSample {
     pub flops_per_s: Vec<f64>,
 }
 
-/// What the operations per cycle of an NVIDIA GPU follow from.
+/// The arithmetic units of an NVIDIA GPU, which determine its operations per cycle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GpuUnits {
     /// The number of multiprocessors.
@@ -84,7 +84,7 @@ pub struct GpuUnits {
 /// Repeated products of two square matrices of random numbers.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct GemmSample {
-    /// The precision. On a CPU, a sample of [`Precision::Bf16`] also holds for [`Precision::Amp`].
+    /// The precision. On a CPU, a sample of [`Precision::Bf16`] is also valid for [`Precision::Amp`].
     pub precision: Precision,
     /// The number format of the matrices.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -92,10 +92,10 @@ pub struct GemmSample {
     /// The number format in which products are added up: `fp32`, or a phrase if that is not documented.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub accumulate: Option<String>,
-    /// Whether the hardware has no instruction for it, so that the sample says nothing about its units.
+    /// Whether the hardware lacks an instruction for it, so that the sample is not a ceiling of its units.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub emulated: bool,
-    /// How the matrices lie in memory.
+    /// The layout of the matrices in memory.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub layout: Option<Layout>,
     /// Rows and columns of each matrix.
@@ -189,7 +189,7 @@ pub struct ConvolutionSample {
     pub precision: Precision,
     /// The number format of images and weights.
     pub operands: Operands,
-    /// How images and weights lie in memory.
+    /// The layout of images and weights in memory.
     pub format: MemoryFormat,
     /// Images.
     pub batch: u32,
@@ -212,7 +212,7 @@ pub struct ConvolutionSample {
 pub enum MemoryFormat {
     /// Each channel is one block (NCHW).
     Contiguous,
-    /// The channels of each pixel lie side by side (NHWC).
+    /// The channels of each pixel are adjacent (NHWC).
     ChannelsLast,
 }
 
@@ -232,16 +232,16 @@ impl std::fmt::Display for MemoryFormat {
     }
 }
 
-/// Repeated passes over arrays, by all threads at once.
+/// Repeated passes over arrays, by all threads simultaneously.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct StreamSample {
     /// `read`, `copy` (c = a) or `triad` (c = a + s·b). `copy_nt` and `triad_nt` write with non-temporal stores, which
     /// do not read a line before they write it.
     pub kernel: String,
-    /// `memory`, or the cache that holds the arrays: `L1`, `L2`, … Absent from older files, which only have memory.
+    /// `memory`, or the cache that contains the arrays: `L1`, `L2`, … Absent from older files, which only have memory.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub level: Option<String>,
-    /// The instruction set of our own loops. Absent if libtorch's kernels streamed.
+    /// The instruction set of the worker's loops. Absent if libtorch's kernels streamed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub isa: Option<String>,
     /// Bytes read and written per pass. Lines that a store reads before it writes them do not count.
@@ -256,7 +256,7 @@ pub struct StreamSample {
 /// The caches of one level.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CacheFact {
-    /// 1 is the one nearest to the arithmetic units.
+    /// Its number: 1 is nearest to the arithmetic units.
     pub level: u32,
     /// Bytes of one of them.
     pub bytes: u64,

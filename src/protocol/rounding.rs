@@ -1,7 +1,7 @@
-//! Variables that change what a precision means, whoever trains.
+//! Variables that change what a precision means, in every worker.
 
-/// Variables that make libraries round single precision behind libtorch's back, or let another device compute; and
-/// their harmless values.
+/// Variables that make libraries round single precision regardless of libtorch's flags, or let another device compute;
+/// and their harmless values.
 pub const ROUNDING_VARIABLES: [(&str, &[&str]); 6] = [
     ("ONEDNN_DEFAULT_FPMATH_MODE", &["", "STRICT", "strict"]),
     ("DNNL_DEFAULT_FPMATH_MODE", &["", "STRICT", "strict"]),

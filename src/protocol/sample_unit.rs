@@ -1,4 +1,4 @@
-//! What a worker calls its samples.
+//! The name of a worker's samples, which is the unit of its throughput.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -10,26 +10,26 @@ use crate::job::Key;
 /// The most characters of a unit: more would not fit above a column.
 pub(super) const LONGEST_UNIT: usize = 24;
 
-/// What one sample is, in the plural: `images`, `sequences`, `tokens`. It is the unit of the throughput: `images/s`.
+/// The name of the samples: `images`, `sequences`, `tokens`. It is the unit of the throughput: `images/s`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct SampleUnit(Cow<'static, str>);
 
-/// A word is no unit.
+/// A word is not a unit.
 #[derive(Debug, thiserror::Error)]
 #[error(
-    "`{0}` is no unit: expected a word of 1 to {LONGEST_UNIT} ASCII letters, digits, `_` and `-`, such as `tokens`"
+    "`{0}` is not a unit: expected a word of 1 to {LONGEST_UNIT} ASCII letters, digits, `_` and `-`, such as `tokens`"
 )]
 pub struct BadUnit(String);
 
 impl SampleUnit {
-    /// What the shipped worker trains on.
+    /// The samples of the shipped worker.
     pub const IMAGES: SampleUnit = SampleUnit(Cow::Borrowed("images"));
-    /// What nobody named.
+    /// Samples without a declared name.
     pub const SAMPLES: SampleUnit = SampleUnit(Cow::Borrowed("samples"));
 
     /// The unit of a job whose worker does not report one: `images` if it is the shipped worker.
-    pub fn unsaid(key: &Key) -> SampleUnit {
+    pub fn default_for(key: &Key) -> SampleUnit {
         if key.worker.is_shipped() { SampleUnit::IMAGES } else { SampleUnit::SAMPLES }
     }
 
@@ -82,14 +82,14 @@ mod tests {
         for word in ["", "tokens/s", "two words", "=1", "a|b", "µs", &"x".repeat(LONGEST_UNIT + 1)] {
             let error = SampleUnit::try_from(word.to_owned()).expect_err(word).to_string();
             assert!(
-                error.starts_with(&format!("`{word}` is no unit: expected a word of 1 to 24 ")),
+                error.starts_with(&format!("`{word}` is not a unit: expected a word of 1 to 24 ")),
                 "{error}"
             );
         }
     }
 
     #[test]
-    fn different_units_have_none_in_common_but_samples() {
+    fn the_common_unit_of_different_units_is_samples() {
         assert_eq!(SampleUnit::common([unit("tokens"), unit("tokens")]), unit("tokens"));
         assert_eq!(SampleUnit::common([unit("tokens"), SampleUnit::IMAGES]), SampleUnit::SAMPLES);
         assert_eq!(SampleUnit::common([]), SampleUnit::SAMPLES);

@@ -1,12 +1,12 @@
 //! The JSON Schema (draft 2020-12) of `measurement.json`, made from the types that read it. A field that is added there
 //! is in the schema, with its doc comment as the description.
 //!
-//! It accepts what [`Report::parse`](super::Report::parse) accepts, and rejects what that rejects, but for a few things
-//! that no schema can say. They are left to the reader of the file:
+//! It accepts and rejects the same files as [`Report::parse`](super::Report::parse), except for a few rules that a
+//! schema cannot express. Only the reader of the file checks them:
 //!
 //! - `samples` is a multiple of `effective.batch`, and is `effective.iters` × `effective.batch`.
-//! - A whole number has no fraction: `1600.0` is whole for a schema, but no count.
-//! - No field stands there twice.
+//! - A whole number has no fraction: `1600.0` is whole for a schema, but not a count.
+//! - Every field occurs at most once.
 
 use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value, json};
@@ -14,7 +14,7 @@ use serde_json::{Map, Value, json};
 use super::{GREATEST_WINDOW_S, LEAST_WINDOW_S, WireMeasurement};
 use crate::job::PARAMETERS;
 
-/// Fields of `details` that had another name first, which is still read: the former name, and the present one.
+/// Renamed fields of `details`: the former name, which is still read, and the present one.
 const FORMER_NAMES: &[(&str, &str)] = &[("startup_s", "first_step_s")];
 
 /// The schema of `measurement.json`.
@@ -25,14 +25,14 @@ pub fn schema() -> Value {
     root["title"] = "The measurement of a worker of orchestrate".into();
     add_parameters(&mut root["$defs"]["Effective"]["properties"]);
     FORMER_NAMES.iter().for_each(|(former, name)| add_former(&mut root["$defs"]["Details"], former, name));
-    // Not `oneOf`: so a validator says which field is missing, and not that neither of two forms fits.
+    // Not `oneOf`: a validator reports the missing field, and not that both forms fail.
     root["if"] = json!({ "required": ["failure"], "properties": { "failure": { "type": "object" } } });
     root["then"] = true.into();
     root["else"] = measured();
     root
 }
 
-/// What is asked of a file that names no failure.
+/// The rules for a file without a failure.
 fn measured() -> Value {
     json!({
         "required": ["samples", "elapsed_s", "synchronized", "effective"],
@@ -53,7 +53,7 @@ fn add_parameters(settings: &mut Value) {
     }
 }
 
-/// Lets `former` stand in `object` in place of `name`, but not beside it.
+/// Allows `former` in `object` in place of `name`, but not beside it.
 fn add_former(object: &mut Value, former: &str, name: &str) {
     let mut field = object["properties"][name].clone();
     field["description"] = format!("The former name of `{name}`.").into();
@@ -62,8 +62,8 @@ fn add_former(object: &mut Value, former: &str, name: &str) {
     object["not"] = json!({ "required": [former, name] });
 }
 
-/// Leaves out of `rules` and of all below them what only Rust understands: the widths of numbers, defaults, and links
-/// between doc comments.
+/// Removes from `rules` and everything below them what only Rust understands: the widths of numbers, defaults, and
+/// links between doc comments.
 fn tidy(rules: &mut Value) {
     match rules {
         Value::Object(map) => {
@@ -113,8 +113,8 @@ fn description(comment: &str) -> String {
     first.replace('\n', " ").replace("[`", "`").replace("`]", "`")
 }
 
-/// The other one of two alternatives, of which one is `null`. A validator's words about an alternative that does not
-/// fit tell nothing.
+/// The other one of two alternatives, of which one is `null`. A validator's message about an alternative that does not
+/// fit is not helpful.
 fn or_null(alternatives: &Value) -> Option<Value> {
     let (null, others): (Vec<&Value>, Vec<&Value>) =
         alternatives.as_array()?.iter().partition(|rules| rules["type"] == "null");

@@ -75,7 +75,7 @@ fn same(a: &Value, b: &Value) -> bool {
     }
 }
 
-/// Compares whole numbers without converting them to floats, which cannot hold all of them above 2⁵³.
+/// Compares whole numbers without converting them to floats, which cannot represent all of them above 2⁵³.
 fn same_number(a: &Number, b: &Number) -> bool {
     match (whole(a), whole(b)) {
         (None, None) => a.as_f64() == b.as_f64(),
@@ -126,7 +126,7 @@ impl From<&ParamValue> for Setting {
             ParamValue::Bool(value) => (*value).into(),
             ParamValue::Int(value) => (*value).into(),
             ParamValue::Float(value) => value.get().into(),
-            // What a worker reports is clean, so what it is compared with must be.
+            // Reported settings are cleaned, so the requested ones must be too.
             ParamValue::Text(value) => clean_text(value).into_owned().into(),
             ParamValue::Data(source) => source.into(),
         }
@@ -242,7 +242,7 @@ mod tests {
         assert_eq!(Setting::from(&folder), setting("{ \"folder\": \"a/b\" }"));
     }
 
-    /// However a fraction is written, on the command line, by serde or by a worker in another language.
+    /// A fraction can be written on the command line, by serde or by a worker in another language.
     #[test]
     fn a_fraction_is_the_same_in_all_its_spellings() {
         for (number, spellings) in [

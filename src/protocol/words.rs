@@ -16,17 +16,17 @@ pub(super) fn precision(_: &mut SchemaGenerator) -> Schema {
     json_schema!({ "enum": Precision::ALL.map(Precision::as_str) })
 }
 
-/// The kind of a failure: any word, of which two mean something.
+/// The kind of a failure: any word, of which two have a defined meaning.
 pub(super) fn failure_kind(_: &mut SchemaGenerator) -> Schema {
     json_schema!({ "type": "string", "examples": ["out_of_memory", "unsupported"] })
 }
 
-/// What a worker calls its samples, as [`super::SampleUnit`] reads it; or `null`.
+/// The name of a worker's samples, as [`super::SampleUnit`] reads it; or `null`.
 pub(super) fn sample_unit(_: &mut SchemaGenerator) -> Schema {
     json_schema!({ "type": ["string", "null"], "pattern": format!("^[A-Za-z0-9_-]{{1,{LONGEST_UNIT}}}$") })
 }
 
-/// Metrics of the worker's own, by names that columns can have.
+/// Metrics that the worker defines, by names that columns can have.
 pub(super) fn metrics(generator: &mut SchemaGenerator) -> Schema {
     json_schema!({
         "type": "object",

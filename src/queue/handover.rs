@@ -1,15 +1,16 @@
-//! Hands a frozen submission to a queue, so that a crash at any moment neither loses it nor hands it over twice.
+//! Hands a frozen submission to a queue, [`hand_over`], so that a crash at any moment neither loses it nor hands it
+//! over twice.
 //!
-//! The submission is on disk before the queue hears of it. If there is no ticket, whoever comes next asks the queue
-//! whether it has a submission of that name, which nobody else has, and only hands it over if not. The queue can still
-//! accept one whose answer was lost after it was asked; then its tasks meet at the claims of their attempts.
+//! The submission is on disk before it is sent to the queue. If there is no ticket, the next `orchestrate` queries the
+//! queue for the unique name of the submission, and only hands it over if the queue does not have it. The queue can
+//! still accept an earlier request after that query; then claims of attempts prevent running jobs twice.
 
 use super::{Queue, QueueError};
 use crate::files::WriteError;
 use crate::plan::{SUBMISSION_SCHEMA, Submission, Ticket};
 use crate::store::Store;
 
-/// A submission that could not be handed over. It stays on disk, and whoever resumes the plan tries again.
+/// A submission that could not be handed over. It stays on disk, and resuming the plan tries again.
 #[derive(Debug, thiserror::Error)]
 pub enum HandOverError {
     /// The queue did not accept it, or did not answer.
@@ -20,8 +21,8 @@ pub enum HandOverError {
     Write(#[from] WriteError),
 }
 
-/// Hands `submission`, which is frozen in `store`, to `queue`, unless the queue has it already. Returns its ticket,
-/// which is on disk then. The caller holds the store's [`crate::store::QueueLock`].
+/// Hands `submission`, which is frozen in `store`, to `queue`, unless the queue has it already. Saves and returns its
+/// ticket. With `is_new`, the queue is not queried first. The caller holds the store's [`crate::store::QueueLock`].
 ///
 /// # Errors
 /// [`HandOverError`].
@@ -31,13 +32,13 @@ pub async fn hand_over(
     submission: &Submission,
     is_new: bool,
 ) -> Result<Ticket, HandOverError> {
-    let known = if is_new { None } else { look_for(queue, &submission.name).await? };
+    let known = if is_new { None } else { find_ticket(queue, &submission.name).await? };
     let ticket = match known {
         Some(ticket) => ticket,
         None => {
             let array = queue.submit(submission, &store.submission_files(&submission.name)).await?;
-            // The time only confirms the id. A queue that is busy tells it later, or never.
-            let seen = look_for(queue, &submission.name).await.ok().flatten();
+            // The time only confirms the id. A busy queue may report it late or never.
+            let seen = find_ticket(queue, &submission.name).await.ok().flatten();
             let submitted = seen.filter(|seen| seen.array == array).and_then(|seen| seen.submitted);
             Ticket { schema: SUBMISSION_SCHEMA, name: submission.name.clone(), array, submitted }
         }
@@ -46,10 +47,10 @@ pub async fn hand_over(
     Ok(ticket)
 }
 
-/// The ticket of the submission called `name`, by what the queue lists; `None` if it lists none.
-async fn look_for(queue: &mut impl Queue, name: &str) -> Result<Option<Ticket>, QueueError> {
+/// The ticket of the submission called `name`, if the queue lists its tasks.
+async fn find_ticket(queue: &mut impl Queue, name: &str) -> Result<Option<Ticket>, QueueError> {
     let tasks = queue.poll(&[name]).await?;
-    // If it was accepted twice, either will do: both have all tasks.
+    // If it was accepted twice, both arrays have all tasks, so either is valid.
     let first =
         tasks.into_iter().filter(|task| task.name == name && task.task.is_some()).min_by_key(|it| it.array);
     Ok(first.map(|task| Ticket {
@@ -64,7 +65,7 @@ async fn look_for(queue: &mut impl Queue, name: &str) -> Result<Option<Ticket>, 
 mod tests {
     use super::*;
     use crate::plan::{Answers, Fate, QueueId, TaskState, example_submission, whereabouts};
-    use crate::queue::memory::{Betrayal, MemoryQueue};
+    use crate::queue::memory::{MemoryQueue, Misbehaviour};
 
     struct Rig {
         _directory: tempfile::TempDir,
@@ -86,7 +87,7 @@ mod tests {
             runtime.block_on(hand_over(queue, &self.store, &self.submission, is_new))
         }
 
-        /// Where the first job is, by what `queue` lists.
+        /// The fate of the first job, according to the tasks in `queue`.
         fn fate(&self, queue: &MemoryQueue) -> Fate {
             let open = self.store.load_submissions().unwrap().open;
             let id = self.submission.plan.jobs[0].id();
@@ -96,24 +97,24 @@ mod tests {
     }
 
     #[test]
-    fn whoever_was_cut_off_before_the_answer_hands_nothing_over_twice() {
+    fn after_a_lost_answer_a_submission_is_not_handed_over_twice() {
         let (rig, mut queue) = (Rig::new(), MemoryQueue::default());
-        queue.betray(Betrayal::LoseAnswer);
+        queue.misbehave(Misbehaviour::LoseAnswer);
         assert!(rig.hand_over(&mut queue, true).is_err());
-        assert_eq!(rig.fate(&queue), Fate::Unsent, "nobody knows that the queue has it");
+        assert_eq!(rig.fate(&queue), Fate::Unsent, "there is no ticket");
         let ticket = rig.hand_over(&mut queue, false).unwrap();
         assert_eq!((queue.accepted, ticket.array), (1, queue.tasks[0].array));
         assert_eq!(rig.fate(&queue), Fate::Waiting(String::new()));
     }
 
     #[test]
-    fn whoever_was_cut_off_before_the_question_hands_it_over() {
+    fn after_a_failed_request_a_submission_is_handed_over() {
         let (rig, mut queue) = (Rig::new(), MemoryQueue::default());
-        queue.betray(Betrayal::Die);
+        queue.misbehave(Misbehaviour::Die);
         assert!(rig.hand_over(&mut queue, true).is_err());
         assert!(
             rig.hand_over(&mut queue, false).is_err(),
-            "it is still dead, so nobody knows whether it has it"
+            "the queue is still dead, so it may or may not have it"
         );
         queue.revive();
         rig.hand_over(&mut queue, false).unwrap();
@@ -121,25 +122,25 @@ mod tests {
     }
 
     #[test]
-    fn a_queue_that_forgot_an_array_and_gave_its_id_away_is_seen_through() {
+    fn recognises_a_reused_array_id() {
         let (rig, mut queue) = (Rig::new(), MemoryQueue::default());
         let ticket = rig.hand_over(&mut queue, true).unwrap();
         assert!(ticket.submitted.is_some());
-        queue.betray(Betrayal::ForgetAndReuse);
-        assert_eq!(queue.tasks[0].array, ticket.array, "a stranger has the id");
+        queue.misbehave(Misbehaviour::ForgetAndReuse);
+        assert_eq!(queue.tasks[0].array, ticket.array, "another submission has the id");
         assert_eq!(rig.fate(&queue), Fate::Forgotten);
     }
 
     #[test]
-    fn a_ticket_without_a_time_is_told_by_its_name() {
+    fn a_ticket_without_a_time_is_identified_by_its_name() {
         let (rig, mut queue) = (Rig::new(), MemoryQueue::default());
-        queue.betray(Betrayal::AcceptAndDie);
+        queue.misbehave(Misbehaviour::AcceptAndDie);
         let ticket = rig.hand_over(&mut queue, true).unwrap();
         assert_eq!(ticket.submitted, None);
         queue.revive();
         queue.tasks[0].state = TaskState::Running;
         assert!(matches!(rig.fate(&queue), Fate::Running(_)));
-        queue.betray(Betrayal::ForgetAndReuse);
+        queue.misbehave(Misbehaviour::ForgetAndReuse);
         assert_eq!(rig.fate(&queue), Fate::Forgotten);
     }
 }

@@ -1,39 +1,39 @@
-//! A queue in memory that misbehaves on order, for tests: what Slurm was seen to do.
+//! A queue in memory that misbehaves on request, for tests: failures that were observed with Slurm.
 
 use super::{Queue, QueueError};
 use crate::plan::{QueuedTask, Submission, TaskState};
 use crate::store::SubmissionFiles;
 
-/// What the queue does wrong.
+/// A failure of the queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Betrayal {
+pub(super) enum Misbehaviour {
     /// It accepts the next submission, and its answer is lost.
     LoseAnswer,
-    /// It answers nobody until it is revived.
+    /// It does not answer until it is revived.
     Die,
     /// It accepts the next submission, answers, and dies.
     AcceptAndDie,
-    /// It forgets all arrays at once, and gives the id of the last one to somebody else.
+    /// It forgets all arrays, and gives the id of the last one to another submission.
     ForgetAndReuse,
 }
 
-/// See the module.
+/// The queue.
 #[derive(Debug, Default)]
 pub(super) struct MemoryQueue {
     /// All tasks that it knows.
     pub(super) tasks: Vec<QueuedTask>,
     /// How many submissions it accepted.
     pub(super) accepted: u64,
-    next: Option<Betrayal>,
+    next: Option<Misbehaviour>,
     is_dead: bool,
 }
 
 impl MemoryQueue {
-    pub(super) fn betray(&mut self, how: Betrayal) {
+    pub(super) fn misbehave(&mut self, how: Misbehaviour) {
         match how {
-            Betrayal::Die => self.is_dead = true,
-            Betrayal::LoseAnswer | Betrayal::AcceptAndDie => self.next = Some(how),
-            Betrayal::ForgetAndReuse => {
+            Misbehaviour::Die => self.is_dead = true,
+            Misbehaviour::LoseAnswer | Misbehaviour::AcceptAndDie => self.next = Some(how),
+            Misbehaviour::ForgetAndReuse => {
                 self.tasks.truncate(1);
                 self.tasks.iter_mut().for_each(|task| task.name = "theirs".into());
             }
@@ -65,7 +65,7 @@ impl Queue for MemoryQueue {
             submitted: format!("2026-11-25T03:00:{:02}", self.accepted),
         }));
         match self.next.take() {
-            Some(Betrayal::LoseAnswer) => {
+            Some(Misbehaviour::LoseAnswer) => {
                 Err(QueueError::Silent { program: "sbatch", why: "it was cut off".into() })
             }
             Some(_) => {

@@ -1,10 +1,10 @@
-//! Queues: what starts jobs on other machines, each as tasks of an array. That is Slurm, or a host that `ssh` reaches.
-//! The verbs call it, with submissions of `plan` in the `store`. It never decides what runs, never says that a job is
-//! done, and believes a queue about nothing but what there is to wait for.
+//! Queues start jobs on other machines, as tasks of an array: Slurm, or a host reached by `ssh`.
+//! The verbs call it, with submissions of `plan` in the `store`. It never decides what runs and never marks a job as
+//! done. The answers of a queue only decide how long to wait.
 //!
-//! A [`Queue`] is asked three things: to accept a submission, what became of submissions, and to cancel. [`Slurm`]
-//! asks Slurm's own programs, and [`SshHost`] asks `orchestrate` on the other host. [`hand_over`] hands a frozen
-//! submission over so that a crash at any moment neither loses it nor does so twice.
+//! A [`Queue`] accepts a submission, lists the tasks of submissions, and cancels them. [`Slurm`] calls Slurm's
+//! programs, and [`SshHost`] calls `orchestrate` on the other host. [`hand_over`] hands a frozen submission over so
+//! that a crash at any moment neither loses it nor hands it over twice.
 
 mod handover;
 #[cfg(test)]
@@ -26,30 +26,30 @@ pub use ssh::{ANSWER, HostAnswer, HostCheck, HostQuestion, HostRun, PushError, S
 
 /// A program that starts tasks on other machines.
 pub trait Queue {
-    /// Has the queue accept a submission. Returns the id of its array.
+    /// Hands a submission to the queue. Returns the id of its array.
     ///
-    /// After an error, nobody knows whether the queue has it: the answer could have been lost on its way.
+    /// After an error, the queue may or may not have it: the answer could have been lost.
     fn submit(
         &mut self,
         submission: &Submission,
         files: &SubmissionFiles,
     ) -> impl Future<Output = Result<u64, QueueError>>;
 
-    /// All tasks of submissions with these names that the queue knows, ended ones included. The queue forgets a task
+    /// All tasks of submissions with these names that the queue lists, including ended ones. The queue forgets a task
     /// some minutes after its end.
     fn poll(&mut self, names: &[&str]) -> impl Future<Output = Result<Vec<QueuedTask>, QueueError>>;
 
-    /// Has the queue cancel every task of submissions with these names: those that wait, and those that run.
+    /// Cancels every task of submissions with these names, waiting and running ones.
     fn cancel(&mut self, names: &[&str]) -> impl Future<Output = Result<(), QueueError>>;
 
-    /// Has the queue cancel one task, as its own programs name it: `4711_3`.
+    /// Cancels one task by its name in the queue, such as `4711_3`.
     fn cancel_task(&mut self, task: &str) -> impl Future<Output = Result<(), QueueError>>;
 }
 
-/// A queue that did not do what it was asked for.
+/// A failed request to a queue.
 #[derive(Debug, thiserror::Error)]
 pub enum QueueError {
-    /// Its program could not be asked.
+    /// Its program could not be called, or did not answer.
     #[error("cannot ask `{program}`: {why}")]
     Silent {
         /// The program.
@@ -57,15 +57,15 @@ pub enum QueueError {
         /// Why, as a sentence about the program.
         why: String,
     },
-    /// Its program refused.
+    /// Its program failed.
     #[error("`{program}` failed: {said}")]
     Refused {
         /// The program.
         program: &'static str,
-        /// What it said.
+        /// Its message.
         said: String,
     },
-    /// Its program said something that nobody understands.
+    /// The output of its program is not in the expected form.
     #[error("`{program}` printed {line:?}, which is not what was expected")]
     Strange {
         /// The program.

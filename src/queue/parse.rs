@@ -1,19 +1,19 @@
-//! What Slurm's programs print, as data. Pure.
+//! Parses the output of Slurm's programs. Pure.
 //!
-//! Tasks are asked for as text, whose form has not changed in years, and not as JSON, whose form changes with each
-//! release.
+//! Tasks are requested as text, whose form has not changed in years, not as JSON, whose form changes with each release:
+//! `12|0|RUNNING|None|n1|2026-11-25T03:00:00|orch-m-0123456789ab`.
 
 use super::QueueError;
 use crate::clean::cleaned;
 use crate::plan::{QueuedTask, TaskState};
 
-/// The fields that `squeue` is asked for: the array's id, the task's number, the state, the reason, the nodes, when the
-/// array was submitted, and its name. The name is last, since it is the only one that could hold a `|`.
+/// The fields of `squeue`: the array's id, the task's number, the state, the reason, the nodes, the time of the
+/// submission, and the array's name. The name is last, since it is the only one that can contain a `|`.
 pub(super) const FORMAT: &str = "%F|%K|%T|%r|%N|%V|%j";
 
 const SQUEUE: &str = "squeue";
 
-/// The tasks in `out`, what `squeue --noheader --array` printed with [`FORMAT`].
+/// The tasks in `out`, the output of `squeue --noheader --array` with [`FORMAT`].
 ///
 /// # Errors
 /// [`QueueError::Strange`]: a line has fewer fields, or no number where there should be one.
@@ -40,17 +40,17 @@ fn task(line: &str) -> Result<QueuedTask, QueueError> {
     })
 }
 
-/// Words of another program, safe to keep and to print.
+/// Output of another program, made safe to save and to print.
 pub(super) fn harmless(words: &str) -> String {
     cleaned(&words.to_owned())
 }
 
-/// A field, or nothing if Slurm has nothing to say there.
+/// A field; empty if it has no value.
 fn known(field: &str) -> String {
     if matches!(field, "None" | "(null)" | "N/A") { String::new() } else { harmless(field) }
 }
 
-/// Slurm's name of a state. One that is unknown here is something to wait for: a newer Slurm can have more of them.
+/// The state with Slurm's name `word`. An unknown state counts as running: a newer Slurm can have more states.
 fn state_of(word: &str) -> TaskState {
     match word {
         "PENDING" | "REQUEUED" | "REQUEUE_HOLD" | "REQUEUE_FED" | "SPECIAL_EXIT" | "RESV_DEL_HOLD" => {
@@ -68,7 +68,7 @@ fn state_of(word: &str) -> TaskState {
     }
 }
 
-/// The id in `out`, what `sbatch --parsable` printed: `4711`, or `4711;cluster`. Sites can have it print more before.
+/// The id in `out`, the output of `sbatch --parsable`: `4711`, or `4711;cluster`. Sites can configure text before it.
 ///
 /// # Errors
 /// [`QueueError::Strange`].
@@ -78,8 +78,8 @@ pub(super) fn array_id(out: &str) -> Result<u64, QueueError> {
     id.parse().map_err(|_| QueueError::Strange { program: "sbatch", line: harmless(last) })
 }
 
-/// The longest array, from what `scontrol show config` printed: task numbers must be below `MaxArraySize`. `None` if it
-/// does not say.
+/// The longest array, from the output of `scontrol show config`: task numbers must be below `MaxArraySize`. `None` if
+/// that is missing.
 pub(super) fn longest_array(config: &str) -> Option<usize> {
     let value = config.lines().find_map(|line| {
         let (name, value) = line.split_once('=')?;
@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_list_of_tasks_is_told_and_never_taken_for_an_empty_one() {
+    fn invalid_lists_of_tasks_are_errors() {
         for line in
             ["slurm_load_jobs error: Unable to contact slurm controller", "x|0|RUNNING||||n", "1|two|A||||n"]
         {
@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn a_state_that_nobody_knows_yet_is_something_to_wait_for() {
+    fn unknown_states_are_live() {
         assert!(state_of("STAGE_OUT").is_live() && state_of("SOMETHING_NEW").is_live());
         let ends = ["COMPLETED", "FAILED", "TIMEOUT", "OUT_OF_MEMORY", "CANCELLED", "NODE_FAIL", "PREEMPTED"];
         assert!(ends.iter().all(|end| !state_of(end).is_live()));

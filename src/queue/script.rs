@@ -15,8 +15,8 @@ pub struct ScriptError(#[from] minijinja::Error);
 
 const TEMPLATE: &str = include_str!("../../templates/slurm.sh.j2");
 
-/// The script of the tasks of `submission`, whose frozen file is at `path`. It ends in the task's `orchestrate` itself,
-/// which therefore gets Slurm's signals: some clusters send them to the script alone.
+/// The script of the tasks of `submission`, whose file is at `path`. It ends in an `exec` of the task's `orchestrate`,
+/// which therefore gets Slurm's signals: some clusters send them only to the script.
 ///
 /// # Errors
 /// [`ScriptError`].
@@ -34,12 +34,12 @@ pub fn script(submission: &Submission, path: &str) -> Result<String, ScriptError
             submission => quote(path),
         },
     )?;
-    // The last end of line of a template is cut off.
+    // Rendering removes the last newline of a template.
     Ok(format!("{}\n", script.trim_end()))
 }
 
-/// The beginning of a command that runs in the container of a task, if it has one: Apptainer with everything that a
-/// task needs in its place.
+/// The beginning of a command that runs in the container of a task, or empty without one: Apptainer with the paths that
+/// a task needs bound to the same paths.
 fn container(submission: &Submission) -> String {
     let Some(image) = request(submission).container else { return String::new() };
     let SharedPaths { directory, store, program } = paths(submission);
@@ -58,7 +58,7 @@ mod tests {
     use crate::plan::example_submission;
 
     #[test]
-    fn a_script_sets_up_and_becomes_the_task() {
+    fn a_script_runs_the_setup_and_executes_the_task() {
         let mut submission = example_submission(1, 1);
         let setup = vec!["module load cuda/12 || exit 1".into()];
         submission.executor = Executor::Slurm(SlurmRequest { setup, ..SlurmRequest::default() });
@@ -74,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn a_task_in_a_container_finds_everything_in_its_place() {
+    fn a_task_in_a_container_has_the_same_paths() {
         let mut submission = example_submission(1, 1);
         let container = Some("images/my image.sif".to_owned());
         submission.executor = Executor::Slurm(SlurmRequest { container, ..SlurmRequest::default() });

@@ -1,4 +1,4 @@
-//! Slurm, by its own programs: `sbatch`, `squeue`, `scancel`, `scontrol`.
+//! Slurm as a queue, [`Slurm`], by its programs `sbatch`, `squeue`, `scancel` and `scontrol`.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -11,13 +11,13 @@ use crate::matrix::{Executor, SlurmRequest};
 use crate::plan::{QueuedTask, SharedPaths, Submission, quote};
 use crate::store::SubmissionFiles;
 
-/// How long a program of Slurm may take. Without a controller, it gives up by itself after some ten seconds.
+/// How long a program of Slurm may take. Without a controller, it fails after some ten seconds.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// The most tasks of an array if the cluster does not say.
+/// The most tasks of an array if the cluster does not report its limit.
 const USUAL_LONGEST: usize = 1000;
 
-/// The most names of one question: a command line has its limits.
+/// The most names per call: the length of a command line is limited.
 const NAMES_AT_ONCE: usize = 200;
 
 /// The Slurm of this machine.
@@ -40,7 +40,7 @@ impl Slurm {
         })
     }
 
-    /// The line for a shell that hands `submission` over.
+    /// The shell command that hands `submission` over.
     pub fn command_line(submission: &Submission, files: &SubmissionFiles) -> String {
         let words = sbatch_arguments(submission, files);
         let words: Vec<String> = words.iter().map(|word| quote(word)).collect();
@@ -53,7 +53,7 @@ impl Slurm {
     /// Slurm does not answer.
     pub async fn longest_array(&self) -> Result<usize, QueueError> {
         let config = call("scontrol", &self.scontrol, &["show", "config"]).await?;
-        // Numbers of tasks are below it, and begin with 0.
+        // Task numbers are below this, and begin with 0.
         Ok(longest_array(&config).unwrap_or(USUAL_LONGEST))
     }
 }
@@ -78,7 +78,7 @@ impl Queue for Slurm {
 
     async fn cancel(&mut self, names: &[&str]) -> Result<(), QueueError> {
         for name in names {
-            // Also the script of a task: on some clusters it is the only process that would get the signal.
+            // `--full` includes the script of a task: on some clusters only the script gets the signal.
             call("scancel", &self.scancel, &["--full", &format!("--name={name}")]).await?;
         }
         Ok(())
@@ -89,13 +89,13 @@ impl Queue for Slurm {
     }
 }
 
-/// How the names of variables begin by which a user sees and cancels some tasks only. What is hidden would be taken for
+/// Prefixes of variables by which a user hides some tasks from `squeue` and `scancel`. Hidden tasks would count as
 /// forgotten. With the last one, `sbatch` would wait for the end of the array.
 const PREFERENCES: [&str; 3] = ["SQUEUE_", "SCANCEL_", "SBATCH_WAIT"];
 
-/// What `program` prints. All of Slurm's programs exit with 0 if they did what they were asked for.
+/// Calls `program` and returns its output. All of Slurm's programs exit with 0 on success.
 async fn call(program: &'static str, path: &Path, words: &[&str]) -> Result<String, QueueError> {
-    // Times have the usual form, whatever the user prefers.
+    // Overrides the user's preferred format of times.
     let answer = ask_without(&PREFERENCES, path, words, &[("SLURM_TIME_FORMAT", "standard")], PATIENCE)
         .await
         .map_err(|error| QueueError::Silent { program, why: error.to_string() })?;
@@ -103,13 +103,13 @@ async fn call(program: &'static str, path: &Path, words: &[&str]) -> Result<Stri
         true => Ok(answer.out),
         false => {
             let said = answer.err.lines().chain(answer.out.lines()).find(|line| !line.trim().is_empty());
-            let said = said.map_or_else(|| "it said nothing".to_owned(), |line| harmless(line.trim()));
+            let said = said.map_or_else(|| "it printed nothing".to_owned(), |line| harmless(line.trim()));
             Err(QueueError::Refused { program, said })
         }
     }
 }
 
-/// What `submission` asks of Slurm.
+/// The resources that `submission` requests of Slurm.
 pub(super) fn request(submission: &Submission) -> SlurmRequest {
     match &submission.executor {
         Executor::Slurm(request) => request.clone(),
@@ -117,7 +117,7 @@ pub(super) fn request(submission: &Submission) -> SlurmRequest {
     }
 }
 
-/// Where the tasks of `submission` find everything.
+/// The paths that the tasks of `submission` use.
 pub(super) fn paths(submission: &Submission) -> SharedPaths {
     let none = || SharedPaths { directory: ".".into(), store: "runs".into(), program: "orchestrate".into() };
     // A submission for a host is never handed to Slurm.
@@ -129,14 +129,14 @@ fn sbatch_arguments(submission: &Submission, files: &SubmissionFiles) -> Vec<Str
     let request = request(submission);
     let last = submission.tasks().saturating_sub(1);
     let throttle = request.throttle.map(|most| format!("%{most}")).unwrap_or_default();
-    // In this path, Slurm replaces what follows a percent sign.
+    // Slurm expands percent signs in this path.
     let directory = files.printed().display().to_string().replace('%', "%%");
     let mut words = vec![
         "--parsable".to_owned(),
         format!("--job-name={}", submission.name),
         format!("--comment=orchestrate: {}", submission.plan.matrix.name),
         format!("--array=0-{last}{throttle}"),
-        // Whoever made the submission makes the next one. So every try is seen.
+        // The `orchestrate` that made the submission also repeats it, so that it knows every try.
         "--no-requeue".to_owned(),
         "--open-mode=append".to_owned(),
         format!("--output={directory}/{}.%A_%a", submission.name),
@@ -153,7 +153,7 @@ fn sbatch_arguments(submission: &Submission, files: &SubmissionFiles) -> Vec<Str
     words.extend(request.exclusive.then(|| "--exclusive".to_owned()));
     words.extend(request.time.map(|time| format!("--time={}", time_text(time))));
     words.extend(request.options.iter().cloned());
-    // After this word, an option of the user's without its value cannot take the script for one.
+    // After this word, a user's option without its value cannot consume the script's path.
     words.extend(["--".to_owned(), files.script().display().to_string()]);
     words
 }
@@ -172,7 +172,7 @@ mod tests {
 
     /// Slurm replaces `%j` and its like in the name of the file.
     #[test]
-    fn a_path_with_a_percent_sign_stays_one() {
+    fn percent_signs_in_paths_are_escaped() {
         let store = Store::at(Path::new("/p/100%jobs/runs")).unwrap();
         let submission = example_submission(1, 1);
         let words = sbatch_arguments(&submission, &store.submission_files(&submission.name));
@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn sbatch_is_told_everything_and_the_users_options_come_last() {
+    fn sbatch_gets_all_settings_and_the_users_options_last() {
         let store = Store::at(Path::new("/p/runs")).unwrap();
         let mut submission = example_submission(5, 2);
         let files = store.submission_files(&submission.name);

@@ -54,8 +54,8 @@ pub fn parse_bsd_time(text: &str) -> Result<TimeReport, TimeReportError> {
     Ok(TimeReport { exit: None, stats })
 }
 
-/// The line with the last real, user and system seconds, these, and the lines that follow. Seconds that are `None` are
-/// not numbers: an earlier report would be another program's.
+/// The line with the last real, user and system seconds, these three values, and the lines that follow. The values are
+/// `None` if they are not numbers; an earlier report is not used then, because it is another program's.
 fn last_times<'a>(lines: &'a [&'a str]) -> Option<Times<'a>> {
     (0..lines.len()).rev().find_map(|start| {
         let below = &lines[start..];
@@ -69,7 +69,7 @@ fn last_times<'a>(lines: &'a [&'a str]) -> Option<Times<'a>> {
 
 type Times<'a> = (&'a str, Option<(Option<f64>, [f64; 2])>, &'a [&'a str]);
 
-/// The seconds in `words`. If the clock was set back meanwhile, the first are negative, and nothing is known of them.
+/// The seconds in `words`. If the clock was set back meanwhile, the real seconds are negative and therefore unknown.
 fn all_seconds(words: [&str; 3]) -> Option<(Option<f64>, [f64; 2])> {
     let [real, user, system] = words;
     let positive = seconds(real.strip_prefix('-').unwrap_or(real))?;
@@ -161,9 +161,9 @@ mod tests {
     }
 
     #[test]
-    fn a_time_that_lost_its_first_digit_is_no_time() {
+    fn a_time_without_its_first_digit_is_malformed() {
         let lost = |text: &str, from: &str, to: &str| {
-            // An earlier report must not stand in for it.
+            // An earlier report must not be used instead.
             let text = format!("{text}{}", text.replacen(from, to, 1));
             assert!(text.contains(to));
             parse_bsd_time(&text)

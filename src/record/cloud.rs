@@ -44,7 +44,7 @@ impl CloudProvider {
     }
 }
 
-/// Who tells a machine's place in the cloud.
+/// The source of a machine's place in the cloud.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CloudSource {
@@ -54,22 +54,23 @@ pub enum CloudSource {
     Matrix,
 }
 
-/// A field in which the place that an env declares is not that of the machine.
+/// A field in which the place declared by an env differs from that of the machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Contradiction<'a> {
-    /// What it is: `zone`, `machine type`.
+    /// The field's name: `zone`, `machine type`.
     pub field: &'static str,
-    /// What the env declares.
+    /// The value that the env declares.
     pub declared: &'a str,
-    /// What the machine's metadata service says.
+    /// The value from the machine's metadata service.
     pub seen: &'a str,
 }
 
 impl CloudFacts {
-    /// Where a job of an env that declares `declared` runs, on a machine that was `seen` there, and who tells it.
+    /// The place of a job, with its source. `declared` is the place in the env; `seen` is the answer of the machine's
+    /// metadata service.
     ///
-    /// What the machine says counts. Only a provider that rents out the machines of others, and has no metadata service
-    /// of its own, stays as it is declared.
+    /// The metadata service takes precedence. A declared provider is kept only if it has no metadata service itself, as
+    /// a reseller of other providers' machines.
     pub fn place(
         declared: Option<&CloudFacts>,
         seen: Option<&CloudFacts>,
@@ -81,7 +82,7 @@ impl CloudFacts {
         Some((CloudFacts { provider, ..seen.clone() }, CloudSource::Metadata))
     }
 
-    /// Where this place, which an env declares, is not the one at which the machine was `seen`.
+    /// The fields in which this place, declared by an env, differs from `seen`, the place of the machine.
     pub fn contradictions<'a>(&'a self, seen: &'a CloudFacts) -> Vec<Contradiction<'a>> {
         let provider = self.provider.as_ref().filter(|name| can_be_asked(name));
         let fields = [
@@ -98,36 +99,36 @@ impl CloudFacts {
     }
 }
 
-/// Whether `provider` names one whose machines can be asked where they are.
+/// Whether `provider` has a metadata service that is known here.
 fn can_be_asked(provider: &str) -> bool {
     CloudProvider::ALL.iter().any(|known| known.name().eq_ignore_ascii_case(provider))
 }
 
-/// Something that the provider of a machine has announced about it.
+/// An announcement of the provider about a machine.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CloudNotice {
-    /// What.
+    /// What was announced.
     pub kind: CloudNoticeKind,
     /// When it was first seen during the attempt. The provider may have announced it before.
     pub seen_at: DateTime<Utc>,
 }
 
-/// What the provider of a machine can announce about it.
+/// The kinds of announcement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CloudNoticeKind {
-    /// It takes the machine away, because it needs it for others.
+    /// The provider takes the machine away, because it needs it for other customers.
     Preemption,
-    /// It stops the machine, to maintain what is below it. It may start again elsewhere.
+    /// The provider stops the machine to maintain the hardware below it. The machine may start again elsewhere.
     Stop,
-    /// It moves or freezes the running machine, which then computes more slowly for a while, or not at all.
+    /// The provider moves or freezes the running machine, which then computes more slowly for a while, or not at all.
     Pause,
-    /// It is more likely than before that it takes the machine away.
+    /// The provider is now more likely to take the machine away.
     Risk,
 }
 
 impl CloudNotice {
-    /// Why an attempt was cut off after it, as a phrase; `None` if the machine goes on.
+    /// Why an attempt was cut off after the announcement, as a phrase; `None` if the machine keeps running.
     pub fn end_text(&self) -> Option<String> {
         let what = match self.kind {
             CloudNoticeKind::Preemption => "taking the machine away",
@@ -165,7 +166,7 @@ mod tests {
     const SEEN: [&str; 4] = ["gcp", "us-central1", "us-central1-a", "g2-standard-8"];
 
     #[test]
-    fn what_the_machine_says_counts_and_else_what_is_declared() {
+    fn the_metadata_service_takes_precedence_over_the_env() {
         let declared = place(["gcp", "", "us-east1-b", ""]);
         let seen = place(SEEN);
         let place = CloudFacts::place;
@@ -176,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn who_rents_out_the_machines_of_others_stays_the_provider() {
+    fn a_reseller_without_a_metadata_service_stays_the_provider() {
         let declared = place(["colab", "", "", "T4"]);
         let (found, source) = CloudFacts::place(Some(&declared), Some(&place(SEEN))).unwrap();
         assert_eq!(source, CloudSource::Metadata);
@@ -187,17 +188,13 @@ mod tests {
     }
 
     #[test]
-    fn only_what_both_know_is_a_contradiction() {
+    fn only_fields_known_on_both_sides_can_contradict() {
         let fields = |declared: [&str; 4]| -> Vec<&str> {
             place(declared).contradictions(&place(SEEN)).iter().map(|it| it.field).collect()
         };
         assert_eq!(fields(SEEN), [""; 0]);
         assert_eq!(fields(["", "", "", ""]), [""; 0]);
-        assert_eq!(
-            fields(["GCP", "US-Central1", "", ""]),
-            [""; 0],
-            "letters of another case are no other place"
-        );
+        assert_eq!(fields(["GCP", "US-Central1", "", ""]), [""; 0], "case does not matter");
         assert_eq!(fields(["aws", "", "", ""]), ["provider"]);
         assert_eq!(fields(["gcp", "", "us-central1-b", "a"]), ["zone", "machine type"]);
         assert!(place(SEEN).contradictions(&CloudFacts::default()).is_empty());

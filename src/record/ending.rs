@@ -1,4 +1,4 @@
-//! Decides how an attempt ended, from what is known afterwards.
+//! Decides the outcome of an attempt from its process's end, its `measurement.json`, and the report of `time`.
 
 use super::said::plain;
 use super::{CloudNotice, NotProfiled, Outcome, ReportedExit, TimeReport};
@@ -8,7 +8,7 @@ use crate::protocol::{
 };
 use crate::text::with_causes;
 
-/// What is known about the end of an attempt's process chain; input of [`decide_outcome`].
+/// The observed end of an attempt's process chain; input of [`decide_outcome`].
 #[derive(Clone, Debug, PartialEq)]
 pub enum Ending {
     /// The chain could not be started.
@@ -16,27 +16,27 @@ pub enum Ending {
         /// The system's error message.
         message: String,
     },
-    /// The chain ended on its own, or by a signal that `orchestrate` did not send.
+    /// The chain exited, or was killed by a signal that `orchestrate` did not send.
     Ended {
         /// The worker's exit code, if it had one.
         code: Option<i32>,
         /// The signal that killed the worker, if one did.
         signal: Option<i32>,
     },
-    /// `time` was killed and reported nothing. Processes of the worker lived on and ended later, before the eyes of
-    /// another `orchestrate`.
+    /// `time` was killed and left no report. Processes of the worker survived and ended later, observed by another
+    /// `orchestrate`.
     Outlived,
     /// SIGKILL ended the worker while the kernel's OOM killer was active. Linux overcommits memory, so running out of
     /// it ends a process this way.
     KilledForMemory,
-    /// `orchestrate` stopped it because it exceeded its time limit.
+    /// `orchestrate` stopped the chain at its time limit.
     TimedOut {
         /// The limit, in seconds.
         after_s: f64,
     },
-    /// It was not started, because its profiler cannot work here.
+    /// The chain was not started, because its profiler cannot work here.
     Refused(NotProfiled),
-    /// `orchestrate` was told to stop and stopped it, or both were killed together.
+    /// `orchestrate` received a signal and stopped the chain, or both were killed together.
     Interrupted {
         /// The reason.
         message: String,
@@ -44,20 +44,21 @@ pub enum Ending {
 }
 
 impl Ending {
-    /// A chain that ended on its own while nobody watched. Only its files tell how.
-    pub const UNSEEN: Ending = Ending::Ended { code: None, signal: None };
+    /// A chain that ended unobserved. How it ended follows from its files alone.
+    pub const UNOBSERVED: Ending = Ending::Ended { code: None, signal: None };
 
     /// The same ending, given the report of `time`; `None` if there is no complete one.
     ///
-    /// An unobserved chain ended on its own if `time` lived to write its report. Otherwise all of it was killed,
-    /// possibly together with `orchestrate`.
+    /// An unobserved chain was not killed as a whole if `time` survived to write its report. Otherwise all of it was
+    /// killed, possibly together with `orchestrate`.
     pub fn with_report(self, report: Option<&TimeReport>) -> Ending {
         match (self, report) {
             (Ending::Ended { code: None, signal: None }, None) => {
-                Ending::Interrupted { message: "nobody saw it end, and `time` left no report".to_owned() }
+                let message = "its end was not observed, and `time` left no report";
+                Ending::Interrupted { message: message.to_owned() }
             }
             (Ending::Outlived, None) => Ending::Outlived,
-            (Ending::Outlived, report) => Ending::UNSEEN.with_report(report),
+            (Ending::Outlived, report) => Ending::UNOBSERVED.with_report(report),
             (Ending::Ended { code, signal }, report) => {
                 Ending::of_chain(code, signal, report.and_then(|report| report.exit))
             }
@@ -72,9 +73,9 @@ impl Ending {
         }
     }
 
-    /// The ending of a chain that nobody stopped. `code` and `signal` are those of its first process, `time`;
-    /// `reported` is what `time` reported about the worker. The report takes precedence: `time` exits with 128 + n if
-    /// signal n killed the worker, but a worker can also exit with that code itself.
+    /// The ending of a chain that `orchestrate` did not stop. `code` and `signal` are those of its first process,
+    /// `time`; `reported` is the report of `time` about the worker. The report takes precedence: `time` exits with
+    /// 128 + n if signal n killed the worker, but a worker can also exit with that code itself.
     fn of_chain(code: Option<i32>, signal: Option<i32>, reported: Option<ReportedExit>) -> Ending {
         match (reported, code) {
             (Some(ReportedExit::Code(code)), _) => Ending::Ended { code: Some(code), signal: None },
@@ -92,10 +93,10 @@ impl Ending {
         }
     }
 
-    /// The same ending, given what the provider of the machine had announced about it.
+    /// The same ending, given the announcements of the machine's provider.
     ///
-    /// A system that is shut down ends all processes with SIGTERM, and then with SIGKILL. So where the machine was
-    /// taken away, a worker that these signals killed was interrupted, and tells nothing about its job.
+    /// A system that is shut down ends all processes with SIGTERM, and then with SIGKILL. So if the machine was taken
+    /// away, a worker killed by these signals counts as interrupted: its end does not depend on its job.
     pub fn with_notices(self, notices: &[CloudNotice]) -> Ending {
         let Some(why) = notices.iter().find_map(CloudNotice::end_text) else { return self };
         let how = match self {
@@ -108,7 +109,7 @@ impl Ending {
         Ending::Interrupted { message: format!("{why}: {how}") }
     }
 
-    /// Whether the chain ended on its own, with the code 0.
+    /// Whether the chain exited with code 0.
     pub fn is_clean(&self) -> bool {
         matches!(self, Ending::Ended { code: Some(0), signal: None })
     }
@@ -122,7 +123,7 @@ impl Ending {
 ///
 /// - A failure that the worker names takes precedence over how its process ended: a worker that runs out of memory can
 ///   crash or hang afterwards.
-/// - An attempt that was stopped is never a success, even if it left a valid measurement. The files do not tell whether
+/// - An attempt that was stopped is never a success, even if it left a valid measurement. The files do not show whether
 ///   the signal arrived during the window or after it, and repeating a job costs less than a wrong number. The
 ///   measurement stays in the record.
 /// - If neither exit code nor signal is known, a valid measurement decides, because a worker writes it last. That
@@ -157,7 +158,8 @@ pub fn decide_outcome(
             Outcome::Interrupted { message: "it ended unobserved and left no measurement".to_owned() }
         }
         (Ending::Outlived, None) => {
-            let message = "`time` was killed, and what was left of the worker ended without a measurement";
+            let message =
+                "`time` was killed, and the remaining processes of the worker ended without a measurement";
             Outcome::Interrupted { message: message.to_owned() }
         }
         (Ending::Ended { code: None, signal: None } | Ending::Outlived, Some(_)) => {
@@ -221,16 +223,16 @@ fn measured(key: &Key, report: Option<&Result<Report, BadMeasurement>>, lived_s:
 /// The outcome of a worker that exited with a code other than 0.
 fn exited(code: i32, last_error_line: Option<&str>) -> Outcome {
     let message = last_error_line.map(str::to_owned);
-    let said = || {
+    let details = || {
         let fallback = || format!("the worker exited with code {code} and gave no details");
         message.clone().unwrap_or_else(fallback)
     };
     if matches!(code, 126 | 127) && last_error_line.is_some_and(is_failed_start) {
-        return Outcome::FailedToSpawn { message: said() };
+        return Outcome::FailedToSpawn { message: details() };
     }
     match WorkerExit::of(code) {
-        WorkerExit::OutOfMemory => out_of_memory(&said()),
-        WorkerExit::Unsupported => Outcome::Unsupported { message: said() },
+        WorkerExit::OutOfMemory => out_of_memory(&details()),
+        WorkerExit::Unsupported => Outcome::Unsupported { message: details() },
         WorkerExit::Done | WorkerExit::Failed | WorkerExit::Usage => Outcome::Exited { code, message },
     }
 }
@@ -325,7 +327,7 @@ mod tests {
         let led_to: BTreeSet<&str> = table.iter().flat_map(|(_, kinds)| kinds.split(' ')).collect();
         let names = Outcome::POLICIES.iter().map(|policy| policy.name);
         let never: Vec<&str> = names.filter(|name| !led_to.contains(name)).collect();
-        assert!(never.is_empty(), "no ending leads to {never:?}");
+        assert!(never.is_empty(), "no ending has the outcome {never:?}");
         for (ending, expected) in table {
             let kinds: Vec<&str> = reports()
                 .iter()
@@ -359,20 +361,21 @@ mod tests {
         let report = |exit| TimeReport { stats: ProcessStats::default(), exit };
         let exited = report(Some(ReportedExit::Code(3)));
         let ended = |code, signal| Ending::Ended { code, signal };
-        assert_eq!(Ending::UNSEEN.with_report(Some(&exited)), ended(Some(3), None));
-        assert_eq!(Ending::UNSEEN.with_report(Some(&report(None))), Ending::UNSEEN);
-        let killed = Ending::Interrupted { message: "nobody saw it end, and `time` left no report".into() };
-        assert_eq!(Ending::UNSEEN.with_report(None), killed);
+        assert_eq!(Ending::UNOBSERVED.with_report(Some(&exited)), ended(Some(3), None));
+        assert_eq!(Ending::UNOBSERVED.with_report(Some(&report(None))), Ending::UNOBSERVED);
+        let killed =
+            Ending::Interrupted { message: "its end was not observed, and `time` left no report".into() };
+        assert_eq!(Ending::UNOBSERVED.with_report(None), killed);
         assert_eq!(ended(Some(139), None).with_report(None), ended(None, Some(11)));
         for known in
             [Ending::TimedOut { after_s: 1.0 }, Ending::NotStarted { message: "no file".into() }, killed]
         {
-            assert_eq!(known.clone().with_report(Some(&exited)), known, "we know better than `time`");
+            assert_eq!(known.clone().with_report(Some(&exited)), known, "an observed end takes precedence");
         }
     }
 
     #[test]
-    fn running_out_of_memory_is_told_from_other_kills() {
+    fn running_out_of_memory_is_distinguished_from_other_kills() {
         let ended = |code, signal| Ending::Ended { code, signal };
         for (ending, has_killed, expected) in [
             (ended(None, Some(9)), true, Ending::KilledForMemory),
@@ -391,7 +394,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_cut_off_where_the_machine_is_taken_away_was_interrupted_by_the_provider() {
+    fn a_worker_killed_after_the_provider_announced_a_stop_was_interrupted() {
         let ended = |code, signal| Ending::Ended { code, signal };
         let notices = |kinds: &[CloudNoticeKind]| -> Vec<CloudNotice> {
             let seen_at = DateTime::from_timestamp(1_000_000, 0).unwrap();
@@ -403,16 +406,16 @@ mod tests {
         };
         let (taken, stopped) = ([CloudNoticeKind::Preemption], [CloudNoticeKind::Stop]);
         let goes_on = [CloudNoticeKind::Pause, CloudNoticeKind::Risk];
-        let told = || Ending::Interrupted { message: "orchestrate was told to stop by SIGTERM".into() };
+        let by_signal = || Ending::Interrupted { message: "orchestrate was stopped by SIGTERM".into() };
         assert_eq!(
-            end(told(), &taken),
-            "the provider was taking the machine away (announced by 1970-01-12 13:46:40 UTC): orchestrate was told \
-             to stop by SIGTERM"
+            end(by_signal(), &taken),
+            "the provider was taking the machine away (announced by 1970-01-12 13:46:40 UTC): orchestrate was \
+             stopped by SIGTERM"
         );
         let killed = end(ended(None, Some(15)), &stopped);
         assert!(killed.starts_with("the provider was stopping the machine for maintenance ("), "{killed}");
         assert!(killed.ends_with("): its worker was killed by signal 15"), "{killed}");
-        assert_eq!(end(told(), &goes_on), "orchestrate was told to stop by SIGTERM");
+        assert_eq!(end(by_signal(), &goes_on), "orchestrate was stopped by SIGTERM");
         for own in [
             ended(Some(0), None),
             ended(Some(1), None),
@@ -521,12 +524,12 @@ mod tests {
     }
 
     #[test]
-    fn what_a_worker_reports_instead_is_made_safe_too() {
+    fn reported_settings_are_sanitised() {
         let text = r#"{ "schema": 1, "samples": 1600, "elapsed_s": 10, "synchronized": true,
             "effective": { "device": "cpu", "precision": "fp32", "batch": 16, "data": { "folder": "\u001b[31mimages" } } }"#;
         let ending = Ending::Ended { code: Some(0), signal: None };
-        let told = decide_outcome(&key(), &ending, Some(&Report::parse(text)), None, Some(12.0)).to_string();
-        assert_eq!(told, "did not run as requested: data images instead of synthetic");
+        let outcome = decide_outcome(&key(), &ending, Some(&Report::parse(text)), None, Some(12.0));
+        assert_eq!(outcome.to_string(), "did not run as requested: data images instead of synthetic");
     }
 
     #[test]

@@ -1,6 +1,6 @@
-//! What an attempt's files held when its record was written.
+//! Digests of an attempt's files, taken when its record was written: [`Evidence`].
 //!
-//! The record's own seal covers these digests, so one byte of any file that a number rests on cannot change unnoticed.
+//! The record's own seal covers these digests, so a change of a single byte in any file behind a number is noticed.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -10,21 +10,21 @@ use sha2::{Digest, Sha256};
 
 use crate::shared::Shared;
 
-/// The files of an attempt that its record's numbers rest on, by their names in the attempt's directory.
+/// The digests of the files that a record's numbers come from, by their names in the attempt's directory.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Evidence {
     /// Sorted. A store has many records, and most have files of the same names.
     names: Shared<Vec<String>>,
-    /// Of the files, in the order of their names.
+    /// The digests, in the order of the names.
     digests: Vec<FileDigest>,
 }
 
-/// What a file held.
+/// The length and hash of a file's content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FileDigest {
-    /// Its length.
+    /// The length in bytes.
     pub bytes: u64,
-    /// Its SHA-256.
+    /// The SHA-256.
     #[serde(with = "hex::serde")]
     pub sha256: [u8; 32],
 }
@@ -36,23 +36,23 @@ impl FileDigest {
     }
 }
 
-/// A file that is not what it was when the record was written.
+/// A file that changed after the record was written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Difference {
     /// Its name in the attempt's directory.
     pub file: String,
-    /// What happened to it.
+    /// Its change.
     pub kind: DifferenceKind,
 }
 
-/// What happened to a file after its record was written.
+/// The change of a file after its record was written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DifferenceKind {
-    /// It holds something else.
+    /// Its content changed.
     Changed,
-    /// It is gone.
+    /// It was deleted.
     Deleted,
-    /// It was not there.
+    /// It was added.
     Added,
 }
 
@@ -69,7 +69,7 @@ impl fmt::Display for Difference {
 }
 
 impl Evidence {
-    /// Notes what the file `name` held.
+    /// Adds the digest of the file `name`.
     pub fn note(&mut self, name: String, digest: FileDigest) {
         match self.place(&name) {
             Ok(place) => self.digests[place] = digest,
@@ -85,18 +85,18 @@ impl Evidence {
         &mut self.names
     }
 
-    /// The names of the files, sorted, and what they held, in the same order.
+    /// The names of the files, sorted, and their digests in the same order.
     pub fn parts(&self) -> (&Shared<Vec<String>>, &[FileDigest]) {
         (&self.names, &self.digests)
     }
 
-    /// What has these [`Evidence::parts`]. `None` if they do not fit together.
+    /// The inverse of [`Evidence::parts`]. `None` if the numbers of names and digests differ.
     pub fn from_parts(names: Shared<Vec<String>>, digests: Vec<FileDigest>) -> Option<Evidence> {
         let fits = names.len() == digests.len() && names.is_sorted_by(|one, next| one < next);
         fits.then_some(Evidence { names, digests })
     }
 
-    /// Where the file `name` is, or belongs.
+    /// The index of the file `name`, or the index at which to insert it.
     fn place(&self, name: &str) -> Result<usize, usize> {
         self.names.binary_search_by(|noted| noted.as_str().cmp(name))
     }
@@ -106,7 +106,7 @@ impl Evidence {
         self.names.len()
     }
 
-    /// How the file `name` differs from what was noted, if it holds `now`, or does not exist.
+    /// How the file `name` differs from its digest. `now` is its present digest, `None` if it does not exist.
     pub fn difference(&self, name: &str, now: Option<&FileDigest>) -> Option<Difference> {
         let kind = match (self.place(name).ok().map(|place| &self.digests[place]), now) {
             (None, None) => return None,
@@ -138,17 +138,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_is_what_it_was_or_the_difference_has_a_name() {
+    fn changed_deleted_and_added_files_are_differences() {
         let mut evidence = Evidence::default();
         evidence.note("time.txt".into(), FileDigest::of(b"1 s"));
-        let told = |name, now: Option<&[u8]>| {
+        let difference_text = |name, now: Option<&[u8]>| {
             evidence
                 .difference(name, now.map(FileDigest::of).as_ref())
                 .map(|difference| difference.to_string())
         };
-        assert_eq!(told("time.txt", Some(b"1 s")), None);
-        assert_eq!(told("ncu.csv", None), None);
-        let difference = |name, now| told(name, now).unwrap();
+        assert_eq!(difference_text("time.txt", Some(b"1 s")), None);
+        assert_eq!(difference_text("ncu.csv", None), None);
+        let difference = |name, now| difference_text(name, now).unwrap();
         assert_eq!(difference("time.txt", Some(b"2 s")), "time.txt was changed after the record was written");
         assert_eq!(difference("time.txt", None), "time.txt was deleted after the record was written");
         assert_eq!(difference("ncu.csv", Some(b"")), "ncu.csv was added after the record was written");

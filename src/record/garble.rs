@@ -8,7 +8,7 @@ use proptest::sample::Index;
 pub(super) enum Edit {
     /// Keeps only what precedes this place.
     Cut(Index),
-    /// Drops what lies between two places.
+    /// Drops the text between two places.
     Drop(Index, Index),
     /// Inserts a text.
     Insert(Index, String),

@@ -3,7 +3,7 @@
 //! Format: optionally `Command exited with non-zero status N` or `Command terminated by signal N`, then a block of
 //! lines `\t<name>: <value>` that starts with `Command being timed` and ends with `Exit status`. If `time` and the
 //! program write to the same stream, any text may precede the block. A program killed by a signal has an `Exit status`
-//! of 0, so only the first line tells it from one that succeeded.
+//! of 0, so only the first line distinguishes it from one that succeeded.
 
 use super::time_values::{count, kilobytes, seconds};
 use super::{ProcessStats, ReportedExit, TimeReport, TimeReportError};
@@ -101,8 +101,8 @@ fn agreed_exit(announced: Option<ReportedExit>, status: i32) -> Result<ReportedE
     }
 }
 
-/// Seconds of `m:ss.cc` or `h:mm:ss`. If the clock was set back meanwhile, `time` prints negative numbers, and nothing
-/// is known.
+/// Seconds of `m:ss.cc` or `h:mm:ss`. If the clock was set back meanwhile, `time` prints negative numbers, and the
+/// duration is unknown (`Some(None)`).
 fn elapsed(value: &str) -> Option<Option<f64>> {
     if value.contains('-') {
         let is_negative = value.split(':').all(|part| seconds(part.trim_start_matches('-')).is_some());
@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn the_line_above_the_block_tells_how_the_program_ended() {
+    fn the_exit_is_read_from_the_line_above_the_block() {
         assert_eq!(parse_gnu_time(FAILED).unwrap().exit, Some(ReportedExit::Code(1)));
         // This report ends with `Exit status: 0`.
         assert_eq!(parse_gnu_time(KILLED).unwrap().exit, Some(ReportedExit::Signal(11)));
@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn a_clock_that_was_set_back_hides_the_time_and_nothing_else() {
+    fn a_clock_that_was_set_back_hides_only_the_wall_time() {
         let whole = parse_gnu_time(FINE).unwrap();
         let text = FINE.replace("1:13.96", "-58:-46.04");
         let report = parse_gnu_time(&text).unwrap();

@@ -1,23 +1,23 @@
-//! Which GPU a job on `cuda:I` uses: the I-th of those that `orchestrate` may see. Everything about that GPU is asked
-//! here: its facts, where its driver finds it, what its worker is told, and why there is none.
+//! The GPU of a job on `cuda:I`: the I-th of those that `orchestrate` may see. This module computes its facts, its
+//! address for the driver, the `CUDA_VISIBLE_DEVICES` of its worker, and the error if there is no such GPU.
 
 use super::gpus::{GpuFacts, VisibleGpu, VisibleGpus};
 use super::provenance::HostFacts;
 use crate::job::Device;
 
-/// Where the driver finds the GPU of a job, whatever number it has for the job.
+/// Identifies the GPU of a job to the driver, independently of its number in the job.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GpuAddress {
     /// Its number among all GPUs of the driver, if known.
     pub index: Option<u32>,
     /// Its UUID, or the beginning of one; `None` if not known.
     pub uuid: Option<String>,
-    /// How much of it the job has.
+    /// The part of it that the job has.
     pub extent: Extent,
 }
 
 impl GpuAddress {
-    /// The UUID of the GPU, or else of the job's part of it.
+    /// The UUID of the GPU, otherwise that of the job's part of it.
     pub fn name(&self) -> Option<&str> {
         let part = match &self.extent {
             Extent::Part(uuid) => uuid.as_deref(),
@@ -27,7 +27,7 @@ impl GpuAddress {
     }
 }
 
-/// How much of a GPU a job has.
+/// The part of a GPU that a job has.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Extent {
     /// All of it.
@@ -36,12 +36,12 @@ pub enum Extent {
     Part(Option<String>),
 }
 
-/// What `CUDA_VISIBLE_DEVICES` is for the worker of a job. By default that is the index of its device.
+/// The values of `CUDA_VISIBLE_DEVICES` for workers, by device. The default is the index of the device.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CudaEntries(Option<Vec<String>>);
 
 impl CudaEntries {
-    /// The entry of `device`. Empty if it is no GPU, or one that `orchestrate` may not see.
+    /// The entry of `device`. Empty if it is not a GPU, or one that `orchestrate` must not see.
     pub fn of(&self, device: Device) -> String {
         match (device, &self.0) {
             (Device::Cpu | Device::Mps, _) => String::new(),
@@ -52,7 +52,7 @@ impl CudaEntries {
 }
 
 impl HostFacts {
-    /// The GPU of a job on `device`, as far as the driver tells.
+    /// The GPU of a job on `device`; `None` if the driver does not report it.
     pub fn gpu(&self, device: Device) -> Option<&GpuFacts> {
         let Device::Cuda(index) = device else { return None };
         let position = match &self.cuda_visible_devices {
@@ -73,7 +73,7 @@ impl HostFacts {
         }
     }
 
-    /// Where the driver finds the GPU of a job on `device`; `None` if `device` is none, or may not be seen.
+    /// The address of the GPU of a job on `device`; `None` if `device` is not a GPU, or is hidden from `orchestrate`.
     pub fn gpu_address(&self, device: Device) -> Option<GpuAddress> {
         let Device::Cuda(index) = device else { return None };
         let entry = match &self.cuda_visible_devices {
@@ -94,7 +94,7 @@ impl HostFacts {
         })
     }
 
-    /// Of a GPU in MIG mode, CUDA takes the first part, unless the variable names one.
+    /// CUDA uses the first part of a GPU in MIG mode, unless the variable names one.
     fn extent(&self, device: Device) -> Extent {
         let Device::Cuda(index) = device else { return Extent::Whole };
         let visible = self.cuda_visible_devices.as_ref();
@@ -107,7 +107,7 @@ impl HostFacts {
         }
     }
 
-    /// Why no job can have `device`, as a sentence, if `orchestrate` may not see that GPU or it does not answer.
+    /// Why no job can use `device`, as a sentence; `None` if `orchestrate` sees that GPU and it answers.
     pub fn no_gpu(&self, device: Device) -> Option<String> {
         let Device::Cuda(index) = device else { return None };
         let beyond = |visible: &&VisibleGpus| visible.entries.len() <= index as usize;
@@ -119,8 +119,8 @@ impl HostFacts {
         Some(format!("`{device}` is GPU {number} of this host, which does not answer its driver: {problem}"))
     }
 
-    /// What `CUDA_VISIBLE_DEVICES` is for workers. If a GPU does not answer, nobody knows whether CUDA counts it, so
-    /// the others go by their UUIDs.
+    /// The values of `CUDA_VISIBLE_DEVICES` for workers. If a GPU does not answer, it is unknown whether CUDA counts
+    /// it, so the others are identified by their UUIDs.
     pub fn cuda_entries(&self) -> CudaEntries {
         let is_certain = self.gpus.iter().all(|gpu| gpu.problem.is_none());
         let uuid = |gpu: Option<&GpuFacts>| gpu.filter(|_| !is_certain)?.uuid.clone();
@@ -137,7 +137,7 @@ impl HostFacts {
     }
 }
 
-/// What the variable shows, as a sentence: `` `CUDA_VISIBLE_DEVICES` is `2,3`, which shows 2 GPUs ``.
+/// The variable and the GPUs that it shows, as a sentence: `` `CUDA_VISIBLE_DEVICES` is `2,3`, which shows 2 GPUs ``.
 fn shown(visible: &VisibleGpus) -> String {
     let value = match visible.variable.trim() {
         "" => "empty".to_owned(),
@@ -186,8 +186,8 @@ mod tests {
         }
     }
 
-    /// The driver's number, the UUID, the part and the memory of the GPU of each device.
-    fn told(host: &HostFacts) -> Vec<String> {
+    /// The driver's number, the UUID, the part and the memory of each device's GPU.
+    fn addresses(host: &HostFacts) -> Vec<String> {
         let of = |device| {
             let GpuAddress { index, uuid, extent } = host.gpu_address(device)?;
             let part = match extent {
@@ -202,17 +202,17 @@ mod tests {
     }
 
     #[test]
-    fn a_gpu_goes_by_its_position_or_by_the_entry_that_shows_it() {
-        assert_eq!(told(&host(None)), ["1 GPU-1 whole 80", "2 GPU-2 MIG-a 10", "2 ? whole ?"]);
+    fn a_gpu_is_identified_by_its_position_or_its_entry() {
+        assert_eq!(addresses(&host(None)), ["1 GPU-1 whole 80", "2 GPU-2 MIG-a 10", "2 ? whole ?"]);
         let shown = host(Some(&[("MIG-b", Some(1), Some("MIG-b")), ("0", Some(0), None)]));
-        assert_eq!(told(&shown), ["2 GPU-2 MIG-b 20", "1 GPU-1 whole 80"]);
+        assert_eq!(addresses(&shown), ["2 GPU-2 MIG-b 20", "1 GPU-1 whole 80"]);
         let unknown = host(Some(&[("7", None, None), ("GPU-7", None, None), ("MIG-7", None, Some("MIG-7"))]));
-        assert_eq!(told(&unknown), ["7 ? whole ?", "? GPU-7 whole ?", "? ? MIG-7 ?"]);
+        assert_eq!(addresses(&unknown), ["7 ? whole ?", "? GPU-7 whole ?", "? ? MIG-7 ?"]);
         assert_eq!(unknown.gpu_address(CUDA[2]).unwrap().name(), Some("MIG-7"));
         assert_eq!(host(None).gpu_address(Device::Cpu), None);
         let mut undivided = host(None);
         undivided.gpus[1].instances = Some(Vec::new());
-        assert_eq!(told(&undivided)[1], "2 GPU-2 a part ?");
+        assert_eq!(addresses(&undivided)[1], "2 GPU-2 a part ?");
     }
 
     #[test]
@@ -221,7 +221,7 @@ mod tests {
         assert_eq!(entries(&HostFacts::default()), ["0", "1", "2"]);
         assert_eq!(entries(&host(None)), ["0", "1", "2"]);
         let mut shown = host(Some(&[("1", Some(1), None), ("GPU-1", Some(0), None)]));
-        assert_eq!(entries(&shown), ["1", "GPU-1", ""], "what is not shown is not used");
+        assert_eq!(entries(&shown), ["1", "GPU-1", ""], "hidden GPUs are not used");
         let dead = GpuFacts { problem: Some("lost".to_owned()), ..GpuFacts::default() };
         shown.gpus.push(dead.clone());
         assert_eq!(entries(&shown), ["GPU-2", "GPU-1", ""]);
@@ -237,8 +237,8 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_is_said_with_its_reason() {
-        assert_eq!(host(None).no_gpu(Device::Cuda(9)), None, "the devices of the host tell");
+    fn missing_gpus_are_explained() {
+        assert_eq!(host(None).no_gpu(Device::Cuda(9)), None, "`devices` of the host decides");
         let none = host(Some(&[])).no_gpu(CUDA[0]).unwrap();
         assert_eq!(none, "there is no `cuda`: `CUDA_VISIBLE_DEVICES` is `as given`, which shows no GPU");
         let mut two = host(Some(&[("0", Some(0), None), ("1", Some(1), None)]));

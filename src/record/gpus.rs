@@ -11,7 +11,7 @@ pub struct GpuFacts {
     /// Its UUID.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub uuid: Option<String>,
-    /// Bytes of its own memory; absent if it shares the host's.
+    /// Bytes of its memory; absent if it shares the host's.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub memory_bytes: Option<u64>,
     /// CUDA's compute capability, such as `8.9`.
@@ -29,10 +29,11 @@ pub struct GpuFacts {
     /// Whether ECC is on, which costs bandwidth on some models.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ecc: Option<bool>,
-    /// Its number among all GPUs of the driver, if that is not its position: this process may not use one before it.
+    /// Its number among all GPUs of the driver, if that differs from its position: this process cannot use one before
+    /// it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub index: Option<u32>,
-    /// Why it does not answer its driver. It keeps its position, so that the GPUs after it keep theirs.
+    /// Why it does not answer its driver. It keeps its position, so that the positions of later GPUs do not change.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub problem: Option<String>,
     /// The parts that it is divided into; absent unless it is in MIG mode. A worker uses one of them.
@@ -46,12 +47,12 @@ pub struct GpuFacts {
 pub struct GpuInstance {
     /// Its UUID: `MIG-…`.
     pub uuid: String,
-    /// Bytes of its own memory.
+    /// Bytes of its memory.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub memory_bytes: Option<u64>,
 }
 
-/// What the variable `CUDA_VISIBLE_DEVICES` of `orchestrate`'s own environment shows of a host's GPUs.
+/// The GPUs of a host that `CUDA_VISIBLE_DEVICES` in `orchestrate`'s own environment shows.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct VisibleGpus {
@@ -67,10 +68,10 @@ pub struct VisibleGpus {
 pub struct VisibleGpu {
     /// The entry as CUDA reads it: `3`, the beginning of a UUID, `MIG-…`.
     pub entry: String,
-    /// The position of its GPU in [`super::HostFacts::gpus`]; absent if the driver does not tell.
+    /// The position of its GPU in [`super::HostFacts::gpus`]; absent if the driver does not report it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub gpu: Option<usize>,
-    /// The UUID of the part that it names, of a GPU in MIG mode.
+    /// The UUID of the part that it names, if the GPU is in MIG mode.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub instance: Option<String>,
 }

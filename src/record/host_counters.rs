@@ -1,7 +1,7 @@
 //! Counters of the host since its boot, read before and after a job.
 
 /// Processor time of the whole host since its boot, in seconds summed over all processors, and its load. The difference
-/// of two readings is what the job and all other processes used in between.
+/// of two readings is the use by the job and all other processes in between.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct HostCounters {
     /// Busy seconds; absent if the system does not count them (macOS, gVisor).

@@ -1,7 +1,8 @@
-//! What workers inherit from the environment of `orchestrate`: a documented list, and what an env adds with `pass`.
+//! The variables that workers inherit from the environment of `orchestrate`: a documented list ([`INHERITED`]), and
+//! those that an env adds with `pass`.
 //!
-//! Everything else is dropped, so that the same command means the same run. What is passed on can still differ from
-//! shell to shell. So a variable that can affect results splits rows and makes jobs stale, whoever set it.
+//! Everything else is dropped, so that the same command means the same run. Inherited values can still differ from
+//! shell to shell. So a variable that can affect results splits rows and makes jobs stale, wherever it was set.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,10 +10,10 @@ use super::secret::looks_secret;
 use crate::job::WorkerTemplate;
 use crate::protocol::ROUNDING_VARIABLES;
 
-/// What a variable can do to a result.
+/// How a variable can influence a result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Bearing {
-    /// It only names a place, a person or a time zone, or is for programs of another kind.
+pub enum Influence {
+    /// It does not: it only names a place, a person or a time zone, or is for other kinds of programs.
     Nothing,
     /// It decides which libraries or compilers are found. Rows are split by it; staleness compares the libraries
     /// themselves.
@@ -24,23 +25,23 @@ pub enum Bearing {
 /// Variables that every worker inherits.
 #[derive(Clone, Copy, Debug)]
 pub struct Inherited {
-    /// What they are for, as the manual says it.
+    /// Their purpose, as a heading in the manual.
     pub what: &'static str,
-    /// Their names. One that ends in `*` stands for all that begin so.
+    /// Their names. A name that ends in `*` is a pattern for all names with that prefix.
     pub names: &'static [&'static str],
-    /// What they can do to a result.
-    pub bearing: Bearing,
-    /// Whether they can do that to a result of the shipped worker. It is one process of C++ and Rust. There is no
-    /// interpreter, no compiler of PyTorch, no other framework and no other process to read a variable of theirs.
+    /// How they can influence a result.
+    pub influence: Influence,
+    /// Whether they can influence a result of the shipped worker. It is one process of C++ and Rust, so variables for
+    /// interpreters, the compiler of PyTorch, other frameworks and several processes do not affect it.
     pub affects_shipped: bool,
 }
 
-/// All variables that every worker inherits. Of two entries that fit, the first one counts.
+/// All variables that every worker inherits. The first matching entry counts.
 pub const INHERITED: &[Inherited] = &[
     Inherited {
         what: "Programs, the user",
         names: &["PATH", "HOME", "USER", "LOGNAME", "TMPDIR", "TZ"],
-        bearing: Bearing::Nothing,
+        influence: Influence::Nothing,
         affects_shipped: true,
     },
     Inherited {
@@ -53,7 +54,7 @@ pub const INHERITED: &[Inherited] = &[
             "PYENV_VERSION",
             "UV_PROJECT_ENVIRONMENT",
         ],
-        bearing: Bearing::Nothing,
+        influence: Influence::Nothing,
         affects_shipped: true,
     },
     Inherited {
@@ -74,7 +75,7 @@ pub const INHERITED: &[Inherited] = &[
             "TRANSFORMERS_CACHE",
             "TRANSFORMERS_OFFLINE",
         ],
-        bearing: Bearing::Nothing,
+        influence: Influence::Nothing,
         affects_shipped: true,
     },
     Inherited {
@@ -86,13 +87,13 @@ pub const INHERITED: &[Inherited] = &[
             "CUDA_HOME",
             "CUDA_PATH",
         ],
-        bearing: Bearing::Search,
+        influence: Influence::Search,
         affects_shipped: true,
     },
     Inherited {
         what: "Python",
         names: &["PYTHONPATH", "PYTHONHOME", "PYTHONNOUSERSITE", "PYTHONOPTIMIZE", "PYTHONHASHSEED"],
-        bearing: Bearing::Setting,
+        influence: Influence::Setting,
         affects_shipped: false,
     },
     Inherited {
@@ -109,19 +110,19 @@ pub const INHERITED: &[Inherited] = &[
             "ATEN_*",
             "MALLOC_*",
         ],
-        bearing: Bearing::Setting,
+        influence: Influence::Setting,
         affects_shipped: true,
     },
     Inherited {
         what: "PyTorch, CUDA",
         names: &["PYTORCH_*", "TORCH_*", "CUDA_*", "CUBLAS_*", "CUBLASLT_*", "CUDNN_*"],
-        bearing: Bearing::Setting,
+        influence: Influence::Setting,
         affects_shipped: true,
     },
     Inherited {
         what: "Compilers of C and C++, which PyTorch's compiler and Triton call",
         names: &["CC", "CXX"],
-        bearing: Bearing::Search,
+        influence: Influence::Search,
         affects_shipped: false,
     },
     Inherited {
@@ -135,7 +136,7 @@ pub const INHERITED: &[Inherited] = &[
             "XLA_*",
             "TOKENIZERS_PARALLELISM",
         ],
-        bearing: Bearing::Setting,
+        influence: Influence::Setting,
         affects_shipped: false,
     },
 ];
@@ -143,8 +144,8 @@ pub const INHERITED: &[Inherited] = &[
 /// Variables that `orchestrate` sets for every worker, whatever its own environment has.
 const SET_BY_US: [&str; 3] = ["LC_ALL", "CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER"];
 
-/// Variables of a terminal or a session. No training needs them, so nobody is told that they are dropped.
-const OF_SESSIONS: &[&str] = &[
+/// Variables of a terminal or a session. No training needs them, so dropping them is not reported.
+const SESSION_VARIABLES: &[&str] = &[
     "_",
     "TERM",
     "TERM_*",
@@ -205,34 +206,35 @@ const OF_SESSIONS: &[&str] = &[
     "ORCHESTRATE_*",
 ];
 
-/// Whether `pattern`, a name or the beginning of names with `*` after it, stands for `name`.
-fn stands_for(pattern: &str, name: &str) -> bool {
+/// Whether `name` matches `pattern`, a name or a prefix with `*` after it.
+fn matches_pattern(pattern: &str, name: &str) -> bool {
     match pattern.strip_suffix('*') {
         Some(beginning) => name.starts_with(beginning),
         None => pattern == name,
     }
 }
 
-/// What the variable `name` can do to a result; `None` if workers do not inherit it unless an env says so.
-pub fn bearing(name: &str) -> Option<Bearing> {
-    entry(name).map(|entry| entry.bearing)
+/// How the variable `name` can influence a result; `None` if workers do not inherit it unless an env lists it in
+/// `pass`.
+pub fn influence(name: &str) -> Option<Influence> {
+    entry(name).map(|entry| entry.influence)
 }
 
 /// The same for a result of `worker`.
-pub fn bearing_on(worker: &WorkerTemplate, name: &str) -> Option<Bearing> {
+pub fn influence_on(worker: &WorkerTemplate, name: &str) -> Option<Influence> {
     let is_affected = |entry: &Inherited| entry.affects_shipped || !worker.is_shipped();
-    entry(name).map(|entry| if is_affected(entry) { entry.bearing } else { Bearing::Nothing })
+    entry(name).map(|entry| if is_affected(entry) { entry.influence } else { Influence::Nothing })
 }
 
-/// The entry for the variable `name`; `None` if workers do not inherit it unless an env says so.
+/// The entry for the variable `name`; `None` if workers do not inherit it unless an env lists it in `pass`.
 fn entry(name: &str) -> Option<&'static Inherited> {
-    let fits = |entry: &&Inherited| entry.names.iter().any(|pattern| stands_for(pattern, name));
-    if is_kept_back(name) { None } else { INHERITED.iter().find(fits) }
+    let fits = |entry: &&Inherited| entry.names.iter().any(|pattern| matches_pattern(pattern, name));
+    if is_withheld(name) { None } else { INHERITED.iter().find(fits) }
 }
 
-/// Whether the variable `name` is kept back although the beginning of its name is passed on: it looks like a secret,
-/// or changes what a precision means.
-fn is_kept_back(name: &str) -> bool {
+/// Whether the variable `name` is withheld although it matches a prefix: it looks like a secret, or changes the meaning
+/// of a precision.
+fn is_withheld(name: &str) -> bool {
     is_set_by_us(name) || looks_secret(name) || ROUNDING_VARIABLES.iter().any(|(known, _)| *known == name)
 }
 
@@ -243,9 +245,9 @@ pub fn is_set_by_us(name: &str) -> bool {
 
 /// Whether a worker inherits the variable `name` if its env lists the patterns `pass`.
 pub fn passes(name: &str, pass: &BTreeSet<String>) -> bool {
-    bearing(name).is_some()
+    influence(name).is_some()
         || (pass.contains(name) && !is_set_by_us(name))
-        || (!is_kept_back(name) && pass.iter().any(|pattern| stands_for(pattern, name)))
+        || (!is_withheld(name) && pass.iter().any(|pattern| matches_pattern(pattern, name)))
 }
 
 /// The variables of `ambient`, the environment of `orchestrate`, that a worker inherits if its env lists the patterns
@@ -255,13 +257,13 @@ pub fn inherited(ambient: &BTreeMap<String, String>, pass: &BTreeSet<String>) ->
     passed.map(|(name, value)| (name.clone(), value.clone())).collect()
 }
 
-/// The names in `ambient` that are not in a worker's `environment` and that a training could miss: not those of
-/// terminals and sessions. A shell's functions are left out too, for no env can list their names.
+/// The names in `ambient` that are not in a worker's `environment` and that a training could need: not those of
+/// terminals and sessions. A shell's functions are left out too, because no env can list their names.
 pub fn dropped<'a>(
     ambient: &'a BTreeMap<String, String>,
     environment: &BTreeMap<String, String>,
 ) -> Vec<&'a str> {
-    let is_of_session = |name: &str| OF_SESSIONS.iter().any(|pattern| stands_for(pattern, name));
+    let is_of_session = |name: &str| SESSION_VARIABLES.iter().any(|pattern| matches_pattern(pattern, name));
     let is_listable = |name: &str| name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
     let missed =
         |name: &&String| !environment.contains_key(*name) && !is_of_session(name) && is_listable(name);
@@ -277,18 +279,18 @@ impl Inherited {
     /// An item of a list, in lines of at most 120 characters.
     fn markdown(&self) -> String {
         let names = self.names.iter().map(|name| format!(" `{name}`")).collect::<Vec<_>>().join(",");
-        let meaning = match self.bearing {
-            Bearing::Nothing => "a difference means nothing",
-            Bearing::Search => "a difference splits rows",
-            Bearing::Setting if self.affects_shipped => "a difference splits rows and makes jobs stale",
-            Bearing::Setting => {
+        let meaning = match self.influence {
+            Influence::Nothing => "a difference means nothing",
+            Influence::Search => "a difference splits rows",
+            Influence::Setting if self.affects_shipped => "a difference splits rows and makes jobs stale",
+            Influence::Setting => {
                 "a difference splits rows and makes jobs stale, but not those of the shipped worker"
             }
         };
         let text = format!("- **{}:**{names}; {meaning}", self.what);
         let mut lines = vec![String::new()];
         for word in text.split(' ') {
-            let line = lines.last_mut().expect("there is one from the beginning");
+            let line = lines.last_mut().expect("it has a first line from the start");
             if line.chars().count() + 1 + word.chars().count() > 120 {
                 lines.push(format!("  {word}"));
             } else {
@@ -313,44 +315,44 @@ mod tests {
     }
 
     #[test]
-    fn the_first_entry_that_fits_says_what_a_variable_can_do() {
+    fn the_first_matching_entry_determines_the_influence() {
         for (name, expected) in [
-            ("PATH", Some(Bearing::Nothing)),
-            ("TORCH_HOME", Some(Bearing::Nothing)),
-            ("TORCH_LOGS", Some(Bearing::Setting)),
-            ("CUDA_HOME", Some(Bearing::Search)),
-            ("CUDA_LAUNCH_BLOCKING", Some(Bearing::Setting)),
-            ("OMP_NUM_THREADS", Some(Bearing::Setting)),
+            ("PATH", Some(Influence::Nothing)),
+            ("TORCH_HOME", Some(Influence::Nothing)),
+            ("TORCH_LOGS", Some(Influence::Setting)),
+            ("CUDA_HOME", Some(Influence::Search)),
+            ("CUDA_LAUNCH_BLOCKING", Some(Influence::Setting)),
+            ("OMP_NUM_THREADS", Some(Influence::Setting)),
             ("OMP", None),
             ("MY_DATA", None),
-            // The first letters alone pass nothing that is secret, rounds or is set by us.
+            // A prefix does not pass on secrets, variables that change rounding, or variables set by us.
             ("TORCH_API_KEY", None),
             ("ONEDNN_DEFAULT_FPMATH_MODE", None),
             ("PYTORCH_MPS_FAST_MATH", None),
             ("CUDA_VISIBLE_DEVICES", None),
         ] {
-            assert_eq!(bearing(name), expected, "{name}");
+            assert_eq!(influence(name), expected, "{name}");
         }
     }
 
     #[test]
-    fn what_only_other_programs_read_does_nothing_to_the_shipped_worker() {
+    fn variables_of_other_programs_do_not_influence_the_shipped_worker() {
         let own = WorkerTemplate::Command(["python3".to_owned()].into());
         for (name, on_shipped, on_own) in [
-            ("PYTHONPATH", Some(Bearing::Nothing), Some(Bearing::Setting)),
-            ("JAX_ENABLE_X64", Some(Bearing::Nothing), Some(Bearing::Setting)),
-            ("CXX", Some(Bearing::Nothing), Some(Bearing::Search)),
-            ("OMP_NUM_THREADS", Some(Bearing::Setting), Some(Bearing::Setting)),
-            ("LD_LIBRARY_PATH", Some(Bearing::Search), Some(Bearing::Search)),
+            ("PYTHONPATH", Some(Influence::Nothing), Some(Influence::Setting)),
+            ("JAX_ENABLE_X64", Some(Influence::Nothing), Some(Influence::Setting)),
+            ("CXX", Some(Influence::Nothing), Some(Influence::Search)),
+            ("OMP_NUM_THREADS", Some(Influence::Setting), Some(Influence::Setting)),
+            ("LD_LIBRARY_PATH", Some(Influence::Search), Some(Influence::Search)),
             ("MY_DATA", None, None),
         ] {
-            let found = [&WorkerTemplate::Shipped, &own].map(|worker| bearing_on(worker, name));
+            let found = [&WorkerTemplate::Shipped, &own].map(|worker| influence_on(worker, name));
             assert_eq!(found, [on_shipped, on_own], "{name}");
         }
     }
 
     #[test]
-    fn an_env_passes_names_and_beginnings_of_names() {
+    fn an_env_passes_names_and_prefixes() {
         let pass = names(&["MY_DATA", "WANDB_*", "ONEDNN_DEFAULT_FPMATH_MODE", "LC_ALL", "ORCHESTRATE_*"]);
         for (name, expected) in [
             ("MY_DATA", true),
@@ -370,8 +372,8 @@ mod tests {
     }
 
     #[test]
-    fn what_a_training_could_miss_is_named() {
-        // Shells pass their functions on under names that no env can list.
+    fn dropped_variables_that_a_training_could_need_are_named() {
+        // Shells export functions under names that no env can list.
         let names =
             ["A_TOKEN", "BASH_FUNC_module%%", "LC_TIME", "LD_PRELOAD", "PATH", "TERM", "WANDB_MODE", "_"];
         let ambient = map(&names);

@@ -1,16 +1,17 @@
-//! Which machine a record is from. A host's name does not tell: machines in the cloud share names, and containers have
-//! names of their own.
+//! Decides whether records are from the same machine: [`HostFacts::is_machine_of`], [`Machine`]. A host's name is not
+//! enough: machines in the cloud share names, and each container has another name.
 
 use super::provenance::{HostFacts, MachineIds};
 
 impl HostFacts {
-    /// Whether `other` is the same machine, as far as something tells but the names. What tells best comes first:
+    /// Whether `other` is the same machine according to ids; `None` if they do not decide. The most reliable come
+    /// first:
     ///
     /// 1. the hardware's id
-    /// 2. the boot: whoever shares it shares a kernel, as the containers of a machine do
-    /// 3. the installed system's id: another one is another machine. An equal one tells only together with the name,
-    ///    since copies of a virtual machine have it too.
-    fn shown_to_be(&self, other: &HostFacts) -> Option<bool> {
+    /// 2. the boot: hosts with the same boot share a kernel, as the containers of a machine do
+    /// 3. the installed system's id: a different one means another machine. An equal one decides only together with the
+    ///    name, since copies of a virtual machine have it too.
+    fn same_machine_by_ids(&self, other: &HostFacts) -> Option<bool> {
         let ids = |of: fn(&MachineIds) -> Option<&str>| {
             of(self.machine.as_ref()?).zip(of(other.machine.as_ref()?))
         };
@@ -24,12 +25,12 @@ impl HostFacts {
         Some(one == two && self.hostname == other.hostname)
     }
 
-    /// Whether `other` is the same machine. Where nothing else tells, as in older records, the name does.
+    /// Whether `other` is the same machine. If ids do not decide, as in older records, the name does.
     pub fn is_machine_of(&self, other: &HostFacts) -> bool {
-        self.shown_to_be(other).unwrap_or(self.hostname == other.hostname)
+        self.same_machine_by_ids(other).unwrap_or(self.hostname == other.hostname)
     }
 
-    /// The first digits of the best id of its machine, to tell it from another one of the same name.
+    /// The first digits of the most reliable id of its machine, which distinguish it from others of the same name.
     pub fn machine_text(&self) -> Option<&str> {
         let MachineIds { hardware, system } = self.machine.as_ref()?;
         let id = hardware.as_ref().or(system.as_ref())?;
@@ -37,11 +38,11 @@ impl HostFacts {
     }
 }
 
-/// One machine, by the hosts that it was in records. To be the same machine is not transitive: two machines of one name
-/// can both be that of an older record. So what is another machine than one of the hosts is none of it.
+/// One machine, as the set of its hosts in records. "Same machine" is not transitive: two machines of one name can both
+/// match an older record. So a host that differs from any host of the set does not belong to it.
 #[derive(Clone, Debug)]
 pub struct Machine<'a> {
-    /// Those that differ in what tells.
+    /// Each with another name or another id.
     hosts: Vec<&'a HostFacts>,
 }
 
@@ -51,12 +52,12 @@ impl<'a> Machine<'a> {
         Machine { hosts: vec![host] }
     }
 
-    /// Takes `host` for the same machine, unless it is another one.
+    /// Adds `host` if it is the same machine, and returns whether it is.
     pub fn admits(&mut self, host: &'a HostFacts) -> bool {
-        if self.hosts.iter().any(|known| tells_the_same(known, host)) {
+        if self.hosts.iter().any(|known| has_equal_ids(known, host)) {
             return true;
         }
-        let is_other = self.hosts.iter().any(|known| known.shown_to_be(host) == Some(false));
+        let is_other = self.hosts.iter().any(|known| known.same_machine_by_ids(host) == Some(false));
         let is_same = !is_other && self.hosts.iter().any(|known| known.is_machine_of(host));
         if is_same {
             self.hosts.push(host);
@@ -64,7 +65,7 @@ impl<'a> Machine<'a> {
         is_same
     }
 
-    /// The names that it had, in the order of the records.
+    /// Its names, in the order of the records.
     pub fn names(&self) -> Vec<&'a str> {
         let mut names: Vec<&str> = Vec::new();
         for host in &self.hosts {
@@ -75,14 +76,14 @@ impl<'a> Machine<'a> {
         names
     }
 
-    /// The first digits of its best id, if any record has one.
+    /// The first digits of its most reliable id, if any record has one.
     pub fn id_text(&self) -> Option<&'a str> {
         self.hosts.iter().find_map(|host| host.machine_text())
     }
 }
 
-/// Whether all is equal that tells which machine it is.
-fn tells_the_same(one: &HostFacts, two: &HostFacts) -> bool {
+/// Whether names and ids are equal.
+fn has_equal_ids(one: &HostFacts, two: &HostFacts) -> bool {
     (&one.hostname, &one.machine, &one.boot_id) == (&two.hostname, &two.machine, &two.boot_id)
 }
 
@@ -103,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn a_machine_is_told_by_more_than_its_name() {
+    fn machines_are_identified_by_more_than_their_name() {
         for (why, one, two, is_same) in [
             (
                 "a name twice in a cloud",
@@ -123,7 +124,7 @@ mod tests {
             ("copies of a machine", ["one", "", "s", "b1"], ["two", "", "s", "b2"], false),
             ("copies in memory have one boot", ["one", "h1", "s", "b"], ["one", "h2", "s", "b"], false),
             ("another boot", ["box", "", "s", "b1"], ["box", "", "s", "b2"], true),
-            ("root sees more", ["box", "h", "s", "b1"], ["box", "", "s", "b2"], true),
+            ("only root sees the hardware id", ["box", "h", "s", "b1"], ["box", "", "s", "b2"], true),
             ("an older record", ["box", "", "", ""], ["box", "h", "s", "b"], true),
             ("an older record of another name", ["book", "", "", ""], ["box", "h", "s", "b"], false),
             ("two older records", ["box", "", "", "b1"], ["box", "", "", "b2"], true),
@@ -136,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn an_older_record_is_no_bridge_between_two_machines_of_its_name() {
+    fn an_older_record_does_not_join_two_machines_of_its_name() {
         let older = host(["instance-1", "", "", ""]);
         let [first, second] = ["h1", "h2"].map(|id| host(["instance-1", id, "", ""]));
         let mut machine = Machine::of(&older);
@@ -151,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn an_id_is_told_by_its_first_digits() {
+    fn an_id_is_shortened_to_its_first_digits() {
         assert_eq!(
             host(["box", "0123456789abcdef", "fedcba9876543210", ""]).machine_text(),
             Some("01234567")

@@ -1,9 +1,9 @@
-//! One attempt, parsed: what it was, how it ended, what it measured, and what was observed meanwhile. Rooms that read
-//! or write records call it, and so do those that ask other programs; texts come in as arguments. It never opens a
-//! file, never derives a statistic, and never marks a job.
+//! One attempt, parsed: its job, how it ended, what it measured, and what was observed meanwhile. Rooms that read or
+//! write records call it, and those that run other programs; texts come in as arguments. It never opens a file, never
+//! derives a statistic, and never marks a job.
 //!
-//! [`Record`] is `record.json`, the one file that decides whether a job is done. It holds raw values only. What follows
-//! from them (throughput, foreign load, marks) is derived by [`crate::analysis`] and never stored.
+//! [`Record`] is `record.json`, the one file that decides whether a job is done. It has raw values only. Derived values
+//! (throughput, foreign load, marks) are computed by [`crate::analysis`] and never stored.
 
 mod bsd_time;
 mod cloud;
@@ -55,13 +55,13 @@ pub use gpu_choice::{CudaEntries, Extent, GpuAddress};
 pub use gpus::{GpuFacts, GpuInstance, VisibleGpu, VisibleGpus};
 pub use host_counters::HostCounters;
 pub use inherited::{
-    Bearing, INHERITED, Inherited, bearing, bearing_on, dropped, inherited, inherited_list, is_set_by_us,
-    passes,
+    INHERITED, Influence, Inherited, dropped, influence, influence_on, inherited, inherited_list,
+    is_set_by_us, passes,
 };
 pub use machine::Machine;
 pub use ncu::NcuCounters;
 pub use outcome::{NotProfiled, Outcome};
-pub use password::holds_password;
+pub use password::contains_password;
 pub use perf::PerfCounters;
 pub use policy::Policy;
 pub use pool::Pool;
@@ -82,12 +82,12 @@ pub use telemetry::{
 
 /// The version of `record.json`.
 ///
-/// Changelog: 1, the first; 2, sealed, with the digests of the files that it rests on.
+/// Changelog: 1, the first; 2, sealed, with the digests of the files that its numbers come from.
 pub const RECORD_SCHEMA: u32 = 2;
 
 /// `record.json`: what one attempt left behind.
 ///
-/// Foreign words are clean in it, also if the version that wrote them kept them as they were. The key is as declared.
+/// Texts from other programs are sanitised, even if an older version wrote them raw. The key is as declared.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Record {
     /// [`RECORD_SCHEMA`], or an older one if an older version wrote it.
@@ -99,7 +99,7 @@ pub struct Record {
     pub label: String,
     /// Everything declared.
     pub key: Key,
-    /// The attempt's number, from 1; its directory below `attempts/` has the same.
+    /// The attempt's number, from 1; also the name of its directory below `attempts/`.
     pub attempt: u32,
     /// When the process chain was started.
     pub started_at: DateTime<Utc>,
@@ -108,27 +108,27 @@ pub struct Record {
     /// How it ended.
     #[serde(deserialize_with = "deserialize_clean")]
     pub outcome: Outcome,
-    /// What the worker measured. Present whenever the worker wrote a valid measurement, even if the attempt failed.
+    /// The worker's measurement. Present whenever the worker wrote a valid measurement, even if the attempt failed.
     #[serde(default, deserialize_with = "deserialize_clean")]
     pub measurement: Option<Measurement>,
-    /// What `/usr/bin/time` reported; absent if it reported nothing.
+    /// The report of `/usr/bin/time`; absent if there is none.
     pub process: Option<ProcessStats>,
-    /// What a profiler counted; absent in timing jobs, and where no counts can be used.
+    /// The counts of the profiler; absent in timing jobs, and if the counts cannot be used.
     #[serde(default, deserialize_with = "deserialize_clean", skip_serializing_if = "Option::is_none")]
     pub counters: Option<Counters>,
-    /// What was observed while it ran.
+    /// Observations while it ran.
     #[serde(deserialize_with = "deserialize_clean")]
     pub observed: Observed,
-    /// Where it ran and with what. The jobs of a run have most of it in common.
+    /// Its machine, worker, matrix and environment. Mostly the same for all jobs of a run.
     pub provenance: Shared<Provenance>,
-    /// What the files that it rests on held when it was written. Absent in records of schema 1.
+    /// Digests of the files that its numbers come from, taken when it was written. Absent in records of schema 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub evidence: Option<Evidence>,
 }
 
 impl Record {
-    /// Seconds between the job's start and its end. An adopted attempt's end was perhaps seen late, so `time` knows
-    /// better, unless the attempt was shorter than the hundredths of a second that it counts.
+    /// Seconds between the job's start and its end. The end of an adopted attempt may have been noticed late, so the
+    /// value of `time` is used, unless it is 0.00 s.
     pub fn wall_s(&self) -> f64 {
         let by_clock = || (self.ended_at - self.started_at).as_seconds_f64();
         let by_time = self.process.as_ref().and_then(|process| process.wall_s);
@@ -136,7 +136,7 @@ impl Record {
     }
 }
 
-/// What a profiler counted, by the job's kind.
+/// The counts of a profiler, by the job's kind.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "profiler", rename_all = "snake_case")]
 pub enum Counters {
@@ -146,21 +146,21 @@ pub enum Counters {
     Perf(PerfCounters),
 }
 
-/// What `orchestrate` observed while a job ran. Raw values; shares and loads are derived from them.
+/// Observations of `orchestrate` while a job ran. Raw values; shares and loads are derived from them.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Observed {
     /// The host's one-minute load average just before the start.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub load_before: Option<f64>,
     /// Seconds of processor time that the host was busy between the job's start and end, summed over the processors
-    /// that the job may use. Subtract the job's own to get what others took.
+    /// that the job may use. Subtract the job's own to get the share of other processes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub host_busy_s: Option<f64>,
-    /// Seconds of processor time that the hypervisor gave to others meanwhile, summed over the same processors.
+    /// Seconds of processor time that the hypervisor gave to other machines meanwhile, summed over the same processors.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub host_steal_s: Option<f64>,
-    /// When the job was started and when its end was noticed, in seconds since the boot, sleep included. Nobody can set
-    /// this clock, but it only compares with others of the same boot. Absent in older records.
+    /// When the job was started and when its end was noticed, in seconds since the boot, sleep included. This clock
+    /// cannot be set, but readings are comparable only within one boot. Absent in older records.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub since_boot_s: Option<(f64, f64)>,
     /// Seconds for which the host slept meanwhile. Absent in older records.
@@ -179,10 +179,10 @@ pub struct Observed {
     /// that started it died.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub telemetry: Option<Telemetry>,
-    /// How long the start was delayed; absent if no limit asks for a quiet or a cool machine.
+    /// How long the start was delayed; absent if no limit requires a quiet or a cool machine.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gate: Option<Gate>,
-    /// What the provider of a machine in the cloud had announced about it by the end.
+    /// The announcements of the cloud provider about the machine until the end.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notices: Vec<CloudNotice>,
     /// Bytes that were cut out of the middle of the worker's standard output, because it exceeded the limit `output`.
@@ -193,7 +193,7 @@ pub struct Observed {
     pub stderr_cut_bytes: Option<u64>,
 }
 
-/// How long a job waited until the machine was as its limits demand (`quiet`, `max_temperature`).
+/// How long a job waited until the machine met its limits (`quiet`, `max_temperature`).
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Gate {
     /// Seconds of waiting, after the locks and the cool-down.
@@ -210,7 +210,7 @@ mod tests {
     use super::*;
     use crate::clean::is_unsafe;
 
-    /// What surrounds every text: a terminal obeys it. Nothing of it remains.
+    /// Control characters around every text. All of them must be removed.
     const RAW: &str = "\u{1b}[31m\u{202e}\u{0}\u{9b}\u{7f}";
 
     /// `value` with [`RAW`] around every text.
@@ -239,7 +239,7 @@ mod tests {
 
     /// Every text of a record, by its place, as older versions wrote it.
     #[test]
-    fn a_record_with_raw_words_is_cleaned_when_it_is_read() {
+    fn a_record_with_raw_texts_is_sanitised_on_reading() {
         let mut record = serde_json::to_value(testing::record(1, Outcome::Succeeded)).unwrap();
         let measurement = json!({ "schema": 1, "samples": 4, "elapsed_s": 1.0, "synchronized": true,
             "effective": { "device": "cpu", "precision": "fp32", "batch": 4, "model": "m", "a": ["b", { "c": "d" }] },

@@ -6,7 +6,7 @@
 /// Separators that only ever group thousands: plain and non-breaking spaces, and apostrophes.
 const ALWAYS_GROUPING: [char; 5] = [' ', '\u{a0}', '\u{202f}', '\'', '\u{2019}'];
 
-/// The separators that a text uses, as far as its numbers show.
+/// The separators of a text, as far as its numbers reveal them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Notation {
     decimal: Option<char>,
@@ -33,7 +33,7 @@ enum Shape {
 }
 
 impl Notation {
-    /// Learns what `text` reveals; nothing if it is not a number.
+    /// Learns the role of the separators in `text`. Texts that are not numbers are ignored.
     ///
     /// # Errors
     /// `text` contradicts an earlier number.
@@ -54,13 +54,13 @@ impl Notation {
         if self.decimal.is_some() && self.decimal == self.grouping { Err(MixedNotation) } else { Ok(()) }
     }
 
-    /// Whether `text` is a number whose meaning the others decide.
+    /// Whether `text` is an ambiguous number, whose meaning depends on the others.
     pub(super) fn is_ambiguous(text: &str) -> bool {
         matches!(shape(text), Some(Shape::Either(_)))
     }
 
-    /// A number in `texts` that contradicts an earlier one, though nothing tells which of them has decimals: after
-    /// `1,000`, that is `1.234`.
+    /// An ambiguous number in `texts` that contradicts an earlier one, if no number decides which of them has decimals:
+    /// `1.234` after `1,000`.
     pub(super) fn undecided<'a>(&self, texts: impl Iterator<Item = &'a str>) -> Option<&'a str> {
         if self.decimal.is_some() || self.grouping.is_some() {
             return None;
@@ -74,7 +74,7 @@ impl Notation {
 
     /// `text` as programs write it: digits, perhaps with a decimal point. `None` if it is not a number.
     ///
-    /// Where no number of the text tells what `292,928` or `27.595` means, `whole` decides: a value that must be whole
+    /// If no number of the text decides the meaning of `292,928` or `27.595`, `whole` does: a value that must be whole
     /// has no decimals. A comma then always groups, because no tool here prints three decimals.
     pub(super) fn plain(&self, text: &str, whole: bool) -> Option<String> {
         let (grouping, decimal) = match shape(text)? {
@@ -89,7 +89,7 @@ impl Notation {
         Some(kept.map(|letter| if Some(letter) == decimal { '.' } else { letter }).collect())
     }
 
-    /// Whether `separator` groups thousands in a number that is ambiguous by itself.
+    /// Whether `separator` groups thousands in an ambiguous number.
     fn is_grouping(&self, separator: char, whole: bool) -> bool {
         match (self.decimal, self.grouping) {
             (Some(decimal), _) => decimal != separator,
@@ -99,7 +99,7 @@ impl Notation {
     }
 }
 
-/// What `text` reveals; `None` if it is not a number: digits with separators between them.
+/// The shape of `text`; `None` if it is not a number: digits with separators between them.
 fn shape(text: &str) -> Option<Shape> {
     if !text.starts_with(|letter: char| letter.is_ascii_digit())
         || !text.ends_with(|letter: char| letter.is_ascii_digit())
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unambiguous_number_is_read_by_itself() {
+    fn an_unambiguous_number_needs_no_other_numbers() {
         for (text, expected) in [
             ("0", "0"),
             ("11904", "11904"),
@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn an_ambiguous_number_is_read_like_the_others() {
+    fn other_numbers_decide_the_meaning_of_an_ambiguous_one() {
         for (all, text, whole, expected) in [
             (&["33.26"][..], "292,928", true, "292928"),
             (&["33.26"], "27.595", true, "27.595"),
@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn two_separators_that_nothing_explains_are_undecided() {
+    fn two_separators_in_ambiguous_numbers_are_undecided() {
         let undecided = |learned: &str, texts: &[&'static str]| {
             let mut notation = Notation::default();
             notation.learn(learned).unwrap();

@@ -65,7 +65,7 @@ pub enum Outcome {
         /// The worker's explanation.
         message: String,
     },
-    /// The profiler of a profiled job did not work, whatever the worker did.
+    /// The profiler of a profiled job did not work, regardless of the worker.
     NotProfiled(NotProfiled),
 }
 
@@ -120,7 +120,7 @@ fn write_signal(f: &mut fmt::Formatter<'_>, signal: i32) -> fmt::Result {
         5 => "SIGTRAP",
         6 => "SIGABRT, the program aborted itself",
         8 => "SIGFPE, an arithmetic error",
-        9 => "SIGKILL; if nobody sent it, the kernel's OOM killer did: see `dmesg`",
+        9 => "SIGKILL; unless a user or a program sent it, the kernel's OOM killer did: see `dmesg`",
         11 => "SIGSEGV, a segmentation fault",
         13 => "SIGPIPE",
         15 => "SIGTERM",
@@ -148,7 +148,7 @@ mod tests {
         "why".to_owned()
     }
 
-    /// Outcomes with their sentences: at least one of each.
+    /// At least one outcome of each kind, with its sentence.
     fn examples() -> Vec<(Outcome, &'static str)> {
         let mismatch = |setting: &str| Mismatch {
             setting: setting.into(),
@@ -163,7 +163,8 @@ mod tests {
             (Outcome::Exited { code: 3, message: None }, "exited with code 3 and wrote nothing to stderr"),
             (
                 Outcome::Signalled { signal: 9 },
-                "was killed by signal 9 (SIGKILL; if nobody sent it, the kernel's OOM killer did: see `dmesg`)",
+                "was killed by signal 9 (SIGKILL; unless a user or a program sent it, the kernel's OOM killer \
+                 did: see `dmesg`)",
             ),
             (Outcome::Signalled { signal: 10 }, "was killed by signal 10"),
             (Outcome::TimedOut { after_s: 1800.0 }, "was stopped at its time limit of 1800 s"),
@@ -227,7 +228,7 @@ mod tests {
         assert_eq!(starts, expected);
     }
 
-    /// Outcomes as they stand in records on disk. Never change one: a record that cannot be read runs its job again.
+    /// Outcomes as written in records on disk. Never change one: the job of an unreadable record runs again.
     #[test]
     fn outcomes_of_old_records_are_read() {
         let golden = [
@@ -241,7 +242,7 @@ mod tests {
             r#"{"kind":"failed_to_spawn","message":"No such file or directory"}"#,
             r#"{"kind":"bad_output","message":"the worker wrote no measurement.json"}"#,
             r#"{"kind":"setting_mismatch","mismatches":[{"setting":"tf32","requested":"false","effective":"true"}]}"#,
-            r#"{"kind":"interrupted","message":"orchestrate was told to stop by SIGINT"}"#,
+            r#"{"kind":"interrupted","message":"orchestrate was stopped by SIGINT"}"#,
             r#"{"kind":"unsupported","message":"no CUDA"}"#,
             r#"{"kind":"not_profiled","cause":"no_permission","message":"no access","remedy":"ask"}"#,
         ];

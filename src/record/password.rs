@@ -1,16 +1,16 @@
 //! Finds passwords in the values of environment variables: in addresses such as `http://user:password@host:3128`.
 
-/// Whether the value of the variable `name` holds a password in an address.
+/// Whether the value of the variable `name` has a password in an address.
 ///
-/// A user without a password counts for `http` and `https`: there it is a token, for no browser asks for the rest. For
-/// others it is only a name, as in `ssh://git@host`. The addresses of proxies can lack their scheme.
-pub fn holds_password(name: &str, value: &str) -> bool {
+/// In `http` and `https`, a user without a password is a token and counts as a password. In other schemes it is only a
+/// name, as in `ssh://git@host`. The addresses of proxies can lack their scheme.
+pub fn contains_password(name: &str, value: &str) -> bool {
     passwords(name, value).next().is_some()
 }
 
-/// The passwords and tokens in `value`, that of the variable `name`, as they are written there.
+/// The passwords and tokens in `value`, the value of the variable `name`, unchanged.
 pub(super) fn passwords<'a>(name: &str, value: &'a str) -> impl Iterator<Item = &'a str> {
-    // Hardly a value has the letter, and many are asked about.
+    // A shortcut: this function is called for many values, and few contain the letter.
     let value = if value.contains('@') { value } else { "" };
     let is_bare_proxy = name.to_ascii_uppercase().ends_with("PROXY") && !value.contains("://");
     let bare = is_bare_proxy.then(|| password_before_host(value, false)).flatten();
@@ -36,8 +36,8 @@ fn password_before_host(text: &str, is_of_web: bool) -> Option<&str> {
     Some(password).filter(|password| !password.is_empty()).or(token).filter(|found| !found.is_empty())
 }
 
-/// The password in `user:pass/word@host`, where somebody left a `/`, `?` or `#` as it is. `authority` is what stands
-/// before it. A port begins with a digit, and an IPv6 address with a bracket.
+/// The password in `user:pass/word@host`, which has an unescaped `/`, `?` or `#`. `authority` is the text before that
+/// character. A port begins with a digit, and an IPv6 address with a bracket.
 fn unescaped_password<'a>(text: &'a str, authority: &str) -> Option<&'a str> {
     let (user, rest) = authority.split_once(':')?;
     let is_host = user.starts_with('[') || rest.is_empty() || rest.starts_with(|c: char| c.is_ascii_digit());
@@ -78,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_password_is_none() {
+    fn other_parts_of_addresses_are_not_passwords() {
         for value in [
             "",
             "@",
@@ -113,6 +113,6 @@ mod tests {
             assert_eq!(found(name, "host:3128"), [""; 0]);
         }
         assert_eq!(found("NO_PROXY", "localhost,10.0.0.0/8,.host.org"), [""; 0]);
-        assert!(holds_password("ALL_PROXY", "me:hush@host") && !holds_password("ALL", "me:hush@host"));
+        assert!(contains_password("ALL_PROXY", "me:hush@host") && !contains_password("ALL", "me:hush@host"));
     }
 }

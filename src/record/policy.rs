@@ -1,14 +1,14 @@
-//! One table of all outcomes: their names, what they mean, and what `orchestrate` does about them.
+//! One table of all outcomes: their names, meanings, and consequences.
 
 use super::Outcome;
 use crate::job::State;
 
-/// What an outcome means, and what `orchestrate` does about it.
+/// The meaning of an outcome, and its consequences.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Policy {
     /// Its name in `record.json` and in the CSV files.
     pub name: &'static str,
-    /// What it means, as a sentence.
+    /// Its meaning, as a sentence.
     pub meaning: &'static str,
     /// What a user can do about it, in a few words.
     pub advice: &'static str,
@@ -18,14 +18,14 @@ pub struct Policy {
     /// worker ignores would only fail again.
     pub retry: bool,
     /// Whether it supersedes an earlier success of the job. An attempt that was interrupted, did not start, is
-    /// unsupported here or was not profiled says nothing about the job itself.
+    /// unsupported here or was not profiled is no evidence about the job itself.
     pub verdict: bool,
     /// Whether larger batches of the same config, and its other repeats, are skipped on this host.
     pub prunes: bool,
     /// Whether the worker was started.
     pub started: bool,
-    /// Whether the environment can be at fault, so that every job would end so. If several configs in a row fail in
-    /// the same words, apart from numbers, the run ends. How long a job takes and how much memory it needs is its own.
+    /// Whether the environment can cause it, so that every job would fail in this way. The run ends if several configs
+    /// in a row fail with the same message, numbers aside. Timeouts and lack of memory depend on the job instead.
     pub may_concern_all: bool,
     /// Whether a profiler that refuses to work can cause it.
     pub by_profiler: bool,
@@ -121,7 +121,7 @@ policies! {
     };
     NotProfiled => Policy {
         name: "not_profiled",
-        meaning: "The profiler of a profiled job did not work, whatever the worker did.",
+        meaning: "The profiler of a profiled job did not work, regardless of the worker.",
         advice: "Its reason names a remedy.",
         leaves: State::Failed, retry: false, verdict: false, prunes: false, started: true,
         may_concern_all: true, by_profiler: false,
@@ -157,7 +157,7 @@ mod tests {
 
     use super::*;
 
-    /// Records on disk rely on these names. You can add one, but never change one.
+    /// Records on disk rely on these names. Names can be added, but never changed.
     const PROMISED: &[&str] = &[
         "succeeded",
         "exited",

@@ -1,4 +1,4 @@
-//! Many records at once: held lean, with what they have in common held once.
+//! Saves memory for many records: [`Pool`] drops fields that tables do not need and shares equal parts.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,7 +7,7 @@ use crate::job::{Key, ModelName, Name, Params, WorkerTemplate};
 use crate::protocol::{Details, Effective, ITERATIONS_VARIABLE, MEASUREMENT_VARIABLE};
 use crate::shared::{Recent, Shared};
 
-/// Makes records share what they have in common, and leaves out what only the page of one job shows. A store can hold a
+/// Makes records share equal parts, and drops the fields that only the page of one job shows. A store can have a
 /// hundred thousand records.
 #[derive(Debug, Default)]
 pub struct Pool {
@@ -29,8 +29,8 @@ pub struct Pool {
 }
 
 impl Pool {
-    /// `record` without its command and without the paths that its worker was told. Those differ from job to job, and
-    /// no number or decision rests on them.
+    /// `record` without its command and without the paths that were passed to its worker. Those differ from job to job,
+    /// and no number or decision depends on them.
     pub fn lean(&mut self, mut record: Record) -> Record {
         self.share_key(&mut record.key);
         if let Some(measurement) = &mut record.measurement {
@@ -75,7 +75,7 @@ impl Pool {
         } = provenance;
         *command = Vec::new();
         for path in [MEASUREMENT_VARIABLE, ITERATIONS_VARIABLE] {
-            // A removal gives the record an environment of its own, which most then need not have.
+            // A removal unshares the environment, so it happens only where needed.
             if environment.contains_key(path) {
                 environment.remove(path);
             }
@@ -97,7 +97,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_lean_record_lacks_its_call_and_nothing_else() {
+    fn a_lean_record_lacks_only_its_call() {
         let mut whole = record(1, Outcome::Succeeded);
         whole.provenance.command = vec!["/opt/worker".into(), "--batch".into(), "4".into()];
         whole.provenance.environment = BTreeMap::from(
@@ -111,7 +111,7 @@ mod tests {
         assert!(lean.provenance.command.is_empty());
         let again = Record { provenance: whole.provenance.clone(), ..lean.clone() };
         assert_eq!(again, whole);
-        // A change of one record changes no other.
+        // Changing one record does not change the others.
         let mut other = pool.lean(whole);
         other.provenance.host.hostname = "elsewhere".into();
         assert_ne!(other, lean);

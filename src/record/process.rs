@@ -10,7 +10,7 @@ pub enum TimeFlavour {
     Bsd,
 }
 
-/// What `/usr/bin/time` reported about a finished process and the children it waited for. Always in seconds and bytes,
+/// The report of `/usr/bin/time` about a finished process and the children it waited for. Always in seconds and bytes,
 /// whatever units the tool printed. Absent values were not reported.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
@@ -60,7 +60,7 @@ pub struct TimeReport {
 /// Why a text is not a complete report of `/usr/bin/time`.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TimeReportError {
-    /// Nothing was written, because `time` itself was killed.
+    /// The file is empty, because `time` itself was killed.
     #[error("the report of /usr/bin/time is empty")]
     Empty,
     /// There is text, but the report is missing or cut off.

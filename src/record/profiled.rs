@@ -1,4 +1,4 @@
-//! The outcome of a profiled job, decided from how the worker ended and what the profiler wrote.
+//! Decides the outcome of a profiled job from the end of the worker and the output of the profiler.
 
 use std::io::{BufRead, Read};
 
@@ -9,23 +9,23 @@ use super::{Counters, NotProfiled, Outcome, ReportedExit};
 use crate::job::{Key, Kind};
 use crate::protocol::Measurement;
 
-/// What a profiler was asked for, and what it left behind besides its file.
+/// The request to a profiler, and its output besides its file.
 #[derive(Clone, Debug)]
 pub struct ProfilerOutput<'a> {
     /// The end of the chain's stdout and stderr, which the program shares.
-    pub said: &'a str,
+    pub log: &'a str,
     /// The end of the program's stderr.
     pub program_stderr: &'a str,
-    /// How the profiler ended; `None` if nobody saw it.
+    /// How the profiler ended; `None` if that was not observed.
     pub exit: Option<ReportedExit>,
     /// Its version, if known.
     pub version: Option<&'a str>,
-    /// The metrics or events it was asked for, and those left out.
+    /// The requested metrics or events, and those left out.
     pub selection: Selection,
 }
 
-/// Decides the outcome of a job of `kind` whose worker ended with `outcome`, and returns what was counted. `table` is
-/// the profiler's file: the table and most of its messages.
+/// Decides the outcome of a job of `kind` whose worker ended with `outcome`, and returns the counts. `table` is the
+/// profiler's file: the table and most of its messages.
 ///
 /// If the worker failed, its own error is reported, unless the profiler caused it: a profiler may refuse to start the
 /// worker, or stop it. If the worker succeeded but the profiler counted nothing, the job fails.
@@ -85,13 +85,13 @@ fn out_of_time(outcome: &Outcome) -> NotProfiled {
 
 struct Failure {
     why: NotProfiled,
-    /// The profiler itself cannot work, whatever the worker did.
+    /// The profiler itself cannot work, regardless of the worker.
     is_cause: bool,
 }
 
 fn count_ncu(table: &mut dyn BufRead, output: &ProfilerOutput<'_>) -> Result<Counters, Failure> {
-    let ProfilerOutput { said, program_stderr, exit, version, ref selection } = *output;
-    let left = NcuOutput { log: said, exit, program_stderr };
+    let ProfilerOutput { log, program_stderr, exit, version, ref selection } = *output;
+    let left = NcuOutput { log, exit, program_stderr };
     match parse_ncu(table, &left, selection) {
         Ok(counters) => {
             Ok(Counters::Ncu(Box::new(NcuCounters { version: version.map(str::to_owned), ..counters })))
@@ -117,11 +117,11 @@ const LONGEST_REPORT: u64 = 64 << 20;
 
 fn count_perf(table: &mut dyn BufRead, output: &ProfilerOutput<'_>) -> Result<Counters, Failure> {
     let mut report = Vec::new();
-    // What cannot be read is missing in the report, and is noticed as that.
+    // After a read error, the report is incomplete, and the parser notices that.
     let _ = table.take(LONGEST_REPORT).read_to_end(&mut report);
     let report = String::from_utf8_lossy(&report);
     let events: Vec<&str> = output.selection.metrics.iter().map(String::as_str).collect();
-    let found = parse_perf(&report, output.said, &events).map(Counters::Perf);
+    let found = parse_perf(&report, output.log, &events).map(Counters::Perf);
     found.map_err(|failure| {
         let is_cause = matches!(
             failure,
@@ -174,7 +174,7 @@ impl From<PerfFailure> for NotProfiled {
     }
 }
 
-/// Both sentences may quote the profiler.
+/// Both texts may quote the profiler, so they are sanitised.
 fn not_profiled(cause: &str, message: &str, remedy: &str) -> NotProfiled {
     NotProfiled { cause: cause.to_owned(), message: plain(message), remedy: plain(remedy) }
 }
@@ -193,7 +193,7 @@ mod tests {
     fn judged(kind: Kind, outcome: Outcome, table: &str) -> Outcome {
         let selection = Selection { metrics: vec!["page-faults".to_owned()], ..Selection::default() };
         let output = ProfilerOutput {
-            said: "",
+            log: "",
             program_stderr: "",
             exit: Some(ReportedExit::Code(0)),
             version: None,
@@ -227,7 +227,7 @@ mod tests {
     #[test]
     fn the_counters_of_ncu_name_its_version() {
         let output = ProfilerOutput {
-            said: "",
+            log: "",
             program_stderr: "",
             exit: Some(ReportedExit::Code(0)),
             version: Some("2026.1"),
@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn a_worker_that_was_asked_for_operators_and_reports_none_has_its_remedy() {
+    fn a_worker_without_the_requested_operators_has_a_remedy() {
         let shipped = Key { kind: Kind::Ops, ..Key::example() };
         let own = Key { worker: WorkerTemplate::Command(["train".into()].into()), ..shipped.clone() };
         for (key, part) in [(&shipped, "./bootstrap.sh build"), (&own, "window()")] {
@@ -261,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn a_replay_that_hangs_has_its_remedy() {
+    fn a_replay_that_hangs_has_a_remedy() {
         let hung = "==PROF== Connected to process 1 (/opt/worker)\n==PROF== Profiling \"f\" - 0: 0%....50%";
         let late = Outcome::TimedOut { after_s: 60.0 };
         let Outcome::NotProfiled(why) = judged(Kind::Ncu, late, hung) else { panic!("it has a remedy") };

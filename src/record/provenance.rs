@@ -1,4 +1,4 @@
-//! Where a job ran and with what. Plain data, gathered by [`crate::run`].
+//! The provenance of a record: machine, worker, matrix, environment. Plain data, gathered by [`crate::run`].
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,14 +7,14 @@ use serde::{Deserialize, Serialize};
 
 use super::cloud::{CloudFacts, CloudSource};
 use super::gpus::{GpuFacts, VisibleGpus};
-use super::password::holds_password;
+use super::password::contains_password;
 use super::secret::{SET, looks_secret};
 use super::slurm::SlurmFacts;
 use crate::clean::deserialize_clean;
 use crate::job::Name;
 use crate::shared::Shared;
 
-/// Where an attempt ran and with what.
+/// The machine, worker, matrix and environment of an attempt.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Provenance {
     /// `orchestrate`'s own version.
@@ -31,10 +31,10 @@ pub struct Provenance {
     /// The git checkout that contains the matrix file, if any.
     #[serde(default, deserialize_with = "deserialize_clean", skip_serializing_if = "Option::is_none")]
     pub git: Option<Shared<GitFacts>>,
-    /// The place in the cloud: what the machine's metadata service says, or else what the env declares.
+    /// The place in the cloud, from the machine's metadata service, otherwise as the env declares it.
     #[serde(default, deserialize_with = "deserialize_clean", skip_serializing_if = "Option::is_none")]
     pub cloud: Option<Shared<CloudFacts>>,
-    /// Who tells that place. Absent in older records, where it is the matrix.
+    /// The source of that place. Absent in older records, where it is the matrix.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cloud_source: Option<CloudSource>,
     /// The task of Slurm that it belonged to. Absent outside of Slurm, and in older records.
@@ -49,28 +49,28 @@ pub struct Provenance {
     /// set for every worker. Absent in older records.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub variables: Option<Shared<BTreeSet<String>>>,
-    /// Where locks kept nobody out: `store`, `host`. Empty if they worked, and in older records.
+    /// The places where locks had no effect: `store`, `host`. Empty if they worked, and in older records.
     #[serde(default, deserialize_with = "deserialize_clean", skip_serializing_if = "BTreeSet::is_empty")]
     pub useless_locks: BTreeSet<String>,
     /// The names of the variables whose values are secret. Absent in older records, which have the values.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub secret: Option<BTreeSet<String>>,
-    /// Whom the locks exclude that keep measurements apart. Absent in older records.
+    /// The processes excluded by the locks that keep measurements apart. Absent in older records.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub locks: Option<LockReach>,
 }
 
-/// Whom the locks of a host exclude, as far as it can be seen.
+/// The processes that the locks of a host exclude, as far as that is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LockReach {
-    /// Everybody on the host.
+    /// All processes on the host.
     Host,
-    /// Nobody outside of this container.
+    /// Only processes in this container.
     Container,
-    /// Nobody outside of this service, or of this user's sessions: they have a `/tmp` of their own.
+    /// Only processes of this service, or of this user's sessions: they have a private `/tmp`.
     Service,
-    /// No other user.
+    /// Only processes of this user.
     User,
 }
 
@@ -80,12 +80,12 @@ impl Provenance {
         self.environment.iter().map(|(name, value)| (name, if self.is_secret(name) { SET } else { value }))
     }
 
-    /// Whether the value of the variable `name` is secret. In older records, only its name tells, or a password in its
-    /// value.
+    /// Whether the value of the variable `name` is secret. In older records, that follows only from its name, or from a
+    /// password in its value.
     pub fn is_secret(&self, name: &str) -> bool {
         let is_named = self.secret.as_ref().map_or_else(|| looks_secret(name), |names| names.contains(name));
-        let value = || self.environment.get(name).filter(|_| !self.declares_openly(name));
-        is_named || value().is_some_and(|value| holds_password(name, value))
+        let value = || self.environment.get(name).filter(|_| !self.shows_declared_value(name));
+        is_named || value().is_some_and(|value| contains_password(name, value))
     }
 
     /// Whether the value of the secret variable `name` can be read here, because an older version wrote it.
@@ -93,14 +93,14 @@ impl Provenance {
         self.is_secret(name) && self.environment.get(name).is_some_and(|value| value != SET)
     }
 
-    /// Whether the matrix has the value of the variable `name`, and everybody may see it.
-    fn declares_openly(&self, name: &str) -> bool {
+    /// Whether the matrix declares the value of the variable `name`, and the value is not secret.
+    fn shows_declared_value(&self, name: &str) -> bool {
         let is_declared = self.variables.as_ref().is_some_and(|names| names.contains(name));
         is_declared && self.secret.as_ref().is_some_and(|names| !names.contains(name))
     }
 }
 
-/// What is known about the machine before a job runs.
+/// Facts about the machine before a job runs.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct HostFacts {
@@ -125,17 +125,17 @@ pub struct HostFacts {
     pub power_source: Option<String>,
     /// Identifies the boot. Times since boot are comparable only within one boot.
     pub boot_id: Option<String>,
-    /// Tells this machine from others of the same name. Absent in older records.
+    /// Distinguishes this machine from others of the same name. Absent in older records.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub machine: Option<MachineIds>,
     /// The kind of container: `docker`, `podman`, `kubernetes`, `lxc`, `apptainer`, …
     #[serde(skip_serializing_if = "Option::is_none")]
     pub container: Option<String>,
-    /// NVIDIA GPUs in the driver's order, or the GPU of the Apple chip. [`HostFacts::gpu`] tells which is a job's.
+    /// NVIDIA GPUs in the driver's order, or the GPU of the Apple chip. [`HostFacts::gpu`] returns that of a job.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub gpus: Vec<GpuFacts>,
-    /// What `CUDA_VISIBLE_DEVICES` shows of `gpus`. Absent if it is not set, and in older records: then `cuda:I` is the
-    /// I-th of them.
+    /// The part of `gpus` that `CUDA_VISIBLE_DEVICES` shows. Absent if it is not set, and in older records: then
+    /// `cuda:I` is the I-th of them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cuda_visible_devices: Option<VisibleGpus>,
     /// The newest CUDA version that the NVIDIA driver supports, such as `12.4`.
@@ -162,29 +162,31 @@ pub struct HostFacts {
 }
 
 impl HostFacts {
-    /// How many of the processors that a job may run on it can never use, because its control group has a quota. What
-    /// others do there takes nothing from it. 0 if nobody counted these processors, as in older records.
+    /// The number of processors that a job may run on but can never use, because its control group has a quota. Other
+    /// processes can use them without slowing the job down. 0 if these processors were not counted, as in older
+    /// records.
     pub fn room_beside(&self) -> f64 {
         let quota = self.cgroup.and_then(|limits| limits.cpus);
         let room = |(allowed, quota): (u32, f64)| (f64::from(allowed) - quota).max(0.0);
         self.cpu.allowed.zip(quota).map_or(0.0, room)
     }
 
-    /// Bytes of memory that a worker can have: the host's, or what the control group allows of it.
+    /// Bytes of memory that a worker can use: the host's, or less if the control group has a limit.
     pub fn usable_memory_bytes(&self) -> Option<u64> {
         let limit = self.cgroup.and_then(|limits| limits.memory_bytes);
         [self.memory_bytes, limit].into_iter().flatten().min()
     }
 }
 
-/// What tells one machine from another. Each is a hash, so that no file holds the id itself.
+/// Ids that distinguish machines. Each is a hash, so that no file contains the id itself.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct MachineIds {
-    /// Of the hardware, the virtual machine or the cloud's instance. Containers see it too, but not every user does.
+    /// The id of the hardware, the virtual machine or the cloud's instance. Readable in containers, but not by every
+    /// user.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hardware: Option<String>,
-    /// Of the installed system. Absent in containers, where it belongs to the image, or to the container.
+    /// The id of the installed system. Absent in containers, where it belongs to the image, or to the container.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub system: Option<String>,
 }
@@ -202,7 +204,7 @@ pub struct CgroupLimits {
     /// The quota of processor time per time, in processors.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cpus: Option<f64>,
-    /// How many processors it may use, if fewer than the host has.
+    /// The number of processors it may use, if fewer than the host has.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub processors: Option<u32>,
 }
@@ -237,7 +239,7 @@ pub struct CpuFacts {
     /// Physical cores of the host.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cores: Option<u32>,
-    /// Whether cores run several threads at once (SMT, Hyper-Threading).
+    /// Whether cores run several threads concurrently (SMT, Hyper-Threading).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub smt: Option<bool>,
     /// NUMA nodes.
@@ -284,7 +286,7 @@ pub struct WorkerFacts {
 /// A shared library.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LibraryFacts {
-    /// Where it was found.
+    /// Its path.
     pub path: String,
     /// The version according to a file beside it, if there is one: `2.11.0+cu130`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -312,7 +314,7 @@ pub struct MatrixFacts {
 
 #[cfg(test)]
 impl MatrixFacts {
-    /// Of a matrix called `m`, for tests that need any.
+    /// A matrix called `m`, for tests.
     pub(crate) fn example() -> MatrixFacts {
         MatrixFacts { name: "m".into(), path: "m.yaml".into(), sha256: String::new() }
     }

@@ -1,4 +1,4 @@
-//! The reason of a failure among a program's last words.
+//! Finds the reason of a failure in the end of a program's log: [`reason`].
 
 use std::collections::BTreeSet;
 
@@ -10,34 +10,34 @@ const TRACEBACK: &str = "Traceback (most recent call last):";
 /// The line above the process that `torchrun` saw fail first.
 const ROOT_CAUSE: &str = "Root Cause (first observed failure):";
 
-/// How Python begins to tell of an exception that changes nothing, such as one at a program's exit.
+/// Python's prefix for an exception without consequences, such as one at a program's exit.
 const IGNORED: &str = "Exception ignored ";
 
-/// How Python begins to tell of an exception that ends a thread, but not the program.
+/// Python's prefix for an exception that ends a thread, but not the program.
 const IN_THREAD: &str = "Exception in thread ";
 
-/// Beginnings of lines that tell how to learn more, and no reason.
+/// Prefixes of lines that explain how to get more information instead of the reason.
 const ADVICE: [&str; 3] = ["note: run with `RUST_BACKTRACE", "To enable traceback see", "Set TORCH_LOGS="];
 
-/// The reason of a failure in `log`, made plain: what an exception, a panic or a launcher says it was, or else the last
-/// line that says anything.
+/// The reason of a failure in `log`, sanitised: the message of an exception, a panic or a launcher, otherwise the last
+/// line with text.
 ///
-/// `torchrun` prints a table of its own after what its processes printed. The reason is then the exception of the
-/// process that failed first, with its rank. An exception that Python ignores is no reason. One that ended a thread is
-/// only if there is no other.
+/// `torchrun` prints a table after the output of its processes. The reason is then the exception of the process that
+/// failed first, with its rank. Exceptions that Python ignores are skipped. One that ended a thread counts only if
+/// there is no other.
 pub fn reason(log: &str) -> Option<String> {
     let lines = without(IGNORED, log.lines().map(Line::of).collect());
-    let told = |lines: &[Line]| {
+    let found = |lines: &[Line]| {
         let exceptions = exceptions(lines);
         launched(lines, &exceptions).or_else(|| raised(lines, &exceptions))
     };
-    told(&without(IN_THREAD, lines.clone())).or_else(|| told(&lines)).or_else(|| {
-        let mut told = lines.iter().filter(|line| line.says_something());
-        told.next_back().map(|line| plain(&line.text)).or_else(|| last_line(log))
+    found(&without(IN_THREAD, lines.clone())).or_else(|| found(&lines)).or_else(|| {
+        let mut rest = lines.iter().filter(|line| line.has_text());
+        rest.next_back().map(|line| plain(&line.text)).or_else(|| last_line(log))
     })
 }
 
-/// The most lines that an exception's further words, and what is printed at a program's exit, take.
+/// The greatest number of lines after an exception: further lines of its message, and output at the program's exit.
 const AFTER_AN_EXCEPTION: usize = 40;
 
 /// A line without colours.
@@ -58,12 +58,12 @@ impl Line {
         }
     }
 
-    fn says_something(&self) -> bool {
+    fn has_text(&self) -> bool {
         let text = self.text.trim_start();
         text.contains(char::is_alphanumeric) && !ADVICE.iter().any(|advice| text.starts_with(advice))
     }
 
-    /// Whether it says of itself that it is an error.
+    /// Whether it is labelled as an error.
     fn is_error(&self) -> bool {
         let start = self.text.trim_start().to_lowercase();
         ["error", "fatal"].iter().any(|word| start.starts_with(word))
@@ -78,7 +78,8 @@ fn rank_before(line: &str) -> Option<(u32, &str)> {
     Some((number.parse().ok().filter(|_| is_rank)?, rest.strip_prefix(' ').unwrap_or(rest)))
 }
 
-/// `lines` without the exceptions that begin with `header`: it, a traceback if there is one, and what was raised.
+/// `lines` without the exceptions that begin with `header`: the header, the traceback if there is one, and the
+/// exception.
 fn without(header: &str, lines: Vec<Line>) -> Vec<Line> {
     let mut dropped = BTreeSet::new();
     for (start, first) in lines.iter().enumerate().filter(|(_, line)| line.text.starts_with(header)) {
@@ -112,14 +113,14 @@ fn exceptions(lines: &[Line]) -> Vec<usize> {
     found.collect()
 }
 
-/// The exception in line `number`. Some end with a colon, and say what was wrong in the next line.
+/// The exception in line `number`. If it ends with a colon, the next line has the details.
 fn exception(lines: &[Line], number: usize) -> String {
     let Line { rank, text } = &lines[number];
     let next = lines.get(number + 1).filter(|next| text.trim_end().ends_with(':') && next.rank == *rank);
     plain(&format!("{text} {}", next.map_or("", |next| &next.text)))
 }
 
-/// The last exception, unless the program went on after it, or said later what its error was.
+/// The last exception, unless the program continued after it, or printed an error later.
 fn raised(lines: &[Line], exceptions: &[usize]) -> Option<String> {
     let last = *exceptions.last()?;
     let later = &lines[last + 1..];
@@ -127,7 +128,7 @@ fn raised(lines: &[Line], exceptions: &[usize]) -> Option<String> {
     (!is_over).then(|| with_rank(lines[last].rank, &exception(lines, last)))
 }
 
-/// What failed first, if a launcher says which process that was.
+/// The first failure, if a launcher names its process.
 fn launched(lines: &[Line], exceptions: &[usize]) -> Option<String> {
     let table = lines.iter().rposition(|line| line.text.trim() == ROOT_CAUSE)?;
     let cell = |name: &str| {
@@ -139,12 +140,12 @@ fn launched(lines: &[Line], exceptions: &[usize]) -> Option<String> {
     let of_ranks: Vec<usize> =
         exceptions.iter().copied().filter(|number| *number < table && !of_launcher(number)).collect();
     let own = of_ranks.iter().rev().find(|number| lines[**number].rank == rank);
-    let told = own.or_else(|| of_ranks.last().filter(|number| lines[**number].rank.is_none()));
+    let first = own.or_else(|| of_ranks.last().filter(|number| lines[**number].rank.is_none()));
     let ended = || {
-        let said = cell("traceback").filter(|said| !ADVICE.iter().any(|advice| said.starts_with(advice)));
-        said.map(str::to_owned).or_else(|| Some(format!("exit code {}", cell("exitcode")?)))
+        let message = cell("traceback").filter(|cell| !ADVICE.iter().any(|advice| cell.starts_with(advice)));
+        message.map(str::to_owned).or_else(|| Some(format!("exit code {}", cell("exitcode")?)))
     };
-    let message = told.map(|number| exception(lines, *number)).or_else(ended)?;
+    let message = first.map(|number| exception(lines, *number)).or_else(ended)?;
     Some(with_rank(rank, &plain(&message)))
 }
 
@@ -190,7 +191,7 @@ Root Cause (first observed failure):
 ";
 
     #[test]
-    fn the_reason_is_what_was_raised() {
+    fn the_reason_is_the_exception_or_the_last_line() {
         let traceback = "start\nTraceback (most recent call last):\n  File \"a.py\", line 1, in <module>\n    1/0\n    ~^~\n";
         let log = |end: &str| format!("{traceback}{end}");
         for (log, expected) in [
@@ -242,7 +243,7 @@ Root Cause (first observed failure):
     }
 
     #[test]
-    fn what_python_ignores_or_a_thread_raises_is_no_reason() {
+    fn ignored_exceptions_and_those_of_threads_are_not_the_reason() {
         let raised =
             |what: &str| format!("Traceback (most recent call last):\n  File \"a.py\", line 1\n{what}\n");
         let ignored = "Exception ignored in: <function _MultiProcessingDataLoaderIter.__del__ at 0x7f>\n";
@@ -266,7 +267,7 @@ Root Cause (first observed failure):
     }
 
     #[test]
-    fn ranks_are_told_from_other_brackets() {
+    fn ranks_are_distinguished_from_other_brackets() {
         assert_eq!(rank_before("[rank12]: a: b"), Some((12, "a: b")));
         assert_eq!(rank_before("[default3]:x"), Some((3, "x")));
         for other in ["[0]:", "[rank]: a", "[rank1] a", "rank1]: a", "[a b1]: c", "[99999999999x]: a"] {

@@ -1,4 +1,4 @@
-//! What a program said, made safe for terminals and tables.
+//! Sanitises the output of programs for terminals and tables.
 
 use crate::clean::is_unsafe;
 
@@ -24,7 +24,7 @@ pub(super) fn one_line(message: &str) -> String {
     words.filter(|word| !word.is_empty()).collect::<Vec<_>>().join(" ")
 }
 
-/// The last line of `log` that says anything, made plain. Programs often end with a line that only resets a colour.
+/// The last line of `log` with text, sanitised. Programs often end with a line that only resets a colour.
 pub fn last_line(log: &str) -> Option<String> {
     log.lines().rev().map(plain).find(|line| !line.is_empty())
 }
@@ -56,7 +56,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_line_is_the_last_that_says_anything() {
+    fn the_last_line_is_the_last_with_text() {
         for (log, last) in [
             ("", None),
             ("\n \n", None),

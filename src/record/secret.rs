@@ -1,4 +1,4 @@
-//! Tells environment variables that probably hold a secret, and keeps values of secrets out of records.
+//! Recognises environment variables that probably contain a secret, and keeps values of secrets out of records.
 
 use serde_json::Value;
 
@@ -32,20 +32,20 @@ pub fn looks_secret(name: &str) -> bool {
     name.split('_').any(|word| is_secret(word.trim_end_matches(|letter: char| letter.is_ascii_digit())))
 }
 
-/// The shortest value that is looked for in what a worker said. Every text contains a shorter one by chance.
+/// The shortest value that is searched for in the output of a worker. Shorter ones occur by chance.
 const LEAST_BYTES: usize = 4;
 
-/// `outcome` with [`SET`] in the place of the secret `values`, which a worker can have printed with its last words.
+/// `outcome` with [`SET`] in the place of the secret `values`, which can be in the worker's error message.
 ///
 /// # Panics
-/// An outcome cannot be read as it is written. All can.
+/// An outcome cannot be serialised and read back. All can.
 pub fn without_secrets<'a>(outcome: &Outcome, values: impl Iterator<Item = &'a str>) -> Outcome {
     fn hide(value: &mut Value, secrets: &[String]) {
         match value {
             Value::String(text) => *text = without(text, secrets),
             Value::Array(values) => values.iter_mut().for_each(|value| hide(value, secrets)),
             Value::Object(entries) => {
-                // What kind of outcome it is was never said by a worker.
+                // The kind of the outcome does not come from the worker.
                 entries
                     .iter_mut()
                     .filter(|(name, _)| !["kind", "cause"].contains(&name.as_str()))
@@ -55,19 +55,19 @@ pub fn without_secrets<'a>(outcome: &Outcome, values: impl Iterator<Item = &'a s
         }
     }
     let mut json = serde_json::to_value(outcome).expect("an outcome has string keys");
-    hide(&mut json, &as_said(values));
+    hide(&mut json, &forms_in_messages(values));
     serde_json::from_value(json).expect("an outcome can be read back")
 }
 
-/// `text` with [`SET`] in the place of the secret `values`, which a worker can have written.
+/// `text`, written by a worker, with [`SET`] in the place of the secret `values`.
 pub fn text_without_secrets<'a>(text: &str, values: impl Iterator<Item = &'a str>) -> String {
-    without(text, &as_said(values))
+    without(text, &forms_in_messages(values))
 }
 
-/// What a message can contain of the secret `values`: each of them, each line of it and each password in it, as it is
-/// and as messages are written. The longest are first, so that a part of one cannot save the rest of it.
-fn as_said<'a>(values: impl Iterator<Item = &'a str>) -> Vec<String> {
-    // The name tells that an address can lack its scheme.
+/// The forms of the secret `values` in messages: each value, each line of it and each password in it, both unchanged
+/// and on one line. The longest are first, so that replacing a part does not leave the rest.
+fn forms_in_messages<'a>(values: impl Iterator<Item = &'a str>) -> Vec<String> {
+    // With this name, an address can lack its scheme.
     let parts = |value: &'a str| value.lines().chain(passwords("PROXY", value));
     let texts = values.flat_map(|value| std::iter::once(value).chain(parts(value)));
     let forms = texts.flat_map(|text| [text.to_owned(), one_line(text)]);
@@ -95,7 +95,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_worker_printed_last_holds_no_secret() {
+    fn secrets_are_removed_from_the_message_of_an_outcome() {
         let said = |message: &str| Outcome::Exited { code: 3, message: Some(message.to_owned()) };
         let kept =
             without_secrets(&said("401 for token s3kr3t, s3kr3t; exited"), ["s3kr3t", "ex"].into_iter());
@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn a_secret_is_recognised_as_messages_write_it() {
+    fn a_secret_is_recognised_in_the_form_of_messages() {
         let said = |message: &str| Outcome::Exited { code: 3, message: Some(message.to_owned()) };
         for (message, values, shown) in [
             ("key hush1 hush2.", &["hush1  hush2"][..], "key set."),
@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn secrets_are_told_from_settings() {
+    fn secrets_are_distinguished_from_settings() {
         for secret in [
             "HF_TOKEN",
             "hf_token",

@@ -1,4 +1,4 @@
-//! Which task of Slurm an attempt belonged to, from the variables that Slurm sets for it.
+//! The Slurm task of an attempt, from the variables that Slurm sets for it.
 
 use std::collections::BTreeMap;
 
@@ -19,7 +19,7 @@ pub struct SlurmFacts {
     pub node: Option<String>,
     /// The task, as Slurm's own programs name it: `4711_3`.
     pub task: String,
-    /// How often Slurm started it again. `None` if never.
+    /// How often Slurm restarted it. `None` if never.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub restarts: Option<u32>,
 }
@@ -44,7 +44,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn slurm_tells_a_task_where_it_is() {
+    fn a_task_is_read_from_the_variables_of_slurm() {
         let variables = |pairs: &[(&str, &str)]| -> BTreeMap<String, String> {
             pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
         };

@@ -8,7 +8,7 @@ pub(crate) fn record(attempt: u32, outcome: Outcome) -> Record {
     Record { attempt, ..record_of(Key::example(), outcome) }
 }
 
-/// The record of the first attempt of the job of `key`, which measured nothing and observed nothing.
+/// The record of the first attempt of the job of `key`, without a measurement or observations.
 pub(crate) fn record_of(key: Key, outcome: Outcome) -> Record {
     Record {
         schema: RECORD_SCHEMA,
@@ -28,7 +28,7 @@ pub(crate) fn record_of(key: Key, outcome: Outcome) -> Record {
     }
 }
 
-/// Where a test ran: nowhere in particular.
+/// An example provenance.
 pub(crate) fn provenance() -> Provenance {
     Provenance {
         orchestrate: "0".into(),

@@ -7,14 +7,14 @@ use crate::text::decimals;
 /// The axis shows at least this distance to both sides, so that noise does not fill the plot.
 const LEAST: f64 = 0.01;
 
-/// The share of the runs that the axis shows. The others lie at its edges, so that one of them does not press all
-/// others together.
+/// The share of the runs that the axis covers. The others are at its edges, so that an outlier does not compress the
+/// others.
 const SHOWN: f64 = 0.95;
 
-/// How much further than the last run that it shows the axis goes.
+/// The range of the axis beyond the last covered run, as a factor.
 const ROOM: f64 = 1.25;
 
-/// The axis of `runs`: `axis` makes it of how far it reaches to both sides.
+/// The axis of `runs`: `axis` creates it from its range to both sides.
 pub(super) fn changes_axis<'r>(runs: impl Iterator<Item = &'r Placed>, axis: impl Fn(f64) -> Scale) -> Scale {
     let mut distances: Vec<f64> = runs.filter_map(|placed| placed.change).map(f64::abs).collect();
     distances.sort_by(f64::total_cmp);
@@ -29,7 +29,7 @@ pub(super) fn percent_ticks(scale: &Scale) -> Vec<(f64, String)> {
     ticks.map(|tick| (scale.place(tick), format!("{} %", decimals(100.0 * tick, 4)))).collect()
 }
 
-/// Where `placed` lies, and whether that is within the axis: what is beyond stands at the edge.
+/// The position of `placed`, and whether it is within the axis; runs beyond it are at the edge.
 pub(super) fn place_change(placed: &Placed, scale: &Scale) -> Option<(f64, bool)> {
     let change = placed.change?;
     let is_within = (scale.low..=scale.high).contains(&change);
@@ -42,7 +42,7 @@ mod tests {
     use crate::report::scale::Kind;
 
     #[test]
-    fn a_run_far_from_all_others_stands_at_the_edge() {
+    fn a_run_far_from_all_others_is_at_the_edge() {
         let of = |change: f64| Placed { row: 0, run: 0, place: 1, block: 1, change: Some(change) };
         let runs: Vec<Placed> = (0..100).map(|run| of(f64::from(run) / 2000.0)).chain([of(-0.9)]).collect();
         let axis = |reach: f64| Scale { kind: Kind::Linear, low: -reach, high: reach, from: 0.0, to: 100.0 };

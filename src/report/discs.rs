@@ -12,7 +12,7 @@ use crate::text::significant;
 /// The most characters of a name in the key.
 const NAME: usize = 44;
 
-/// The radius of a disc that is all of the time.
+/// The radius of a disc with a share of 100 %.
 const WHOLE: f64 = 44.0;
 
 /// A kernel or an operator.
@@ -23,16 +23,16 @@ pub(super) struct Disc {
     pub(super) name: String,
     /// Its share of the time.
     pub(super) share: f64,
-    /// FLOPs per byte and FLOP/s; `None` if either is 0 or endless.
+    /// FLOPs per byte and FLOP/s; `None` if either is 0 or infinite.
     pub(super) coordinates: Option<(f64, f64)>,
-    /// The colour of what limits it.
+    /// The colour of its limit.
     pub(super) ink: &'static str,
-    /// What limits it.
+    /// Its limit.
     pub(super) words: String,
 }
 
 impl Disc {
-    /// Its share of the time, and what limits it.
+    /// Its share of the time, and its limit.
     fn text(&self) -> String {
         format!("{} % {}", significant(100.0 * self.share, 2), self.words)
     }

@@ -1,20 +1,20 @@
-//! A figure, declared: everything that is said about it, and the function that draws it.
+//! The declaration of a figure: its texts, its columns, and the function that draws it.
 
 use crate::analysis::Analysis;
 use crate::analysis::table::{CsvTable, Keys, Section};
 
-/// What is declared about a figure.
+/// The declaration of a figure.
 #[derive(Debug)]
 pub struct Figure {
     /// The beginning of the names of its files, and the name of its source file.
     pub name: &'static str,
     /// The heading of its section.
     pub heading: &'static str,
-    /// What it is drawn for, to complete "one per …".
+    /// Its subject, to complete "one per …".
     pub one_per: &'static str,
-    /// What has to be there for it to be drawn: "It needs …." Markdown.
+    /// The condition for drawing it: "It needs …." Markdown.
     pub needs: &'static str,
-    /// How to read it: paragraphs and lists in Markdown.
+    /// The instructions for reading it: paragraphs and lists in Markdown.
     pub explanation: &'static str,
     /// The columns of the table beside it.
     pub columns: fn() -> Vec<Section>,
@@ -25,7 +25,7 @@ pub struct Figure {
 
 /// A figure, drawn.
 pub(super) struct Drawing {
-    /// What it shows: an env, for example. No two drawings of a figure show the same.
+    /// Its subject, such as an env; unique among the drawings of a figure.
     pub(super) of: String,
     /// Its title.
     pub(super) title: String,
@@ -35,7 +35,7 @@ pub(super) struct Drawing {
     pub(super) numbers: CsvTable,
 }
 
-/// What the name of the `number`-th of several drawings ends in. No name of an env or a parameter has a `+`, so none
+/// The end of the name of the `number`-th of several drawings. Names of envs and parameters have no `+`, so none
 /// of them can be mistaken for it.
 pub(super) fn further(number: usize) -> String {
     if number > 1 { format!("+{number}") } else { String::new() }

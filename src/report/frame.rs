@@ -1,6 +1,6 @@
 //! The parts that all figures share: a sheet that is filled from top to bottom, and plots with their axes.
 //!
-//! A sheet is half as wide as a page, which a phone still shows. What needs more room goes below, never beside.
+//! A sheet is half as wide as a page, which fits a phone. Further parts are placed below, never beside.
 
 use super::inks::{GREY, GRID, INK};
 use super::letters::{cut_within, text_width, wrap};
@@ -8,16 +8,16 @@ use super::scale::{Kind, Scale};
 use super::svg::{Anchor, Look, Stroke, Svg};
 use crate::text::decimals;
 
-/// The width of every drawing but the narrow ones.
+/// The width of every drawing except the narrow ones.
 pub(super) const WIDTH: f64 = 560.0;
 
-/// The width of drawings of which three stand beside each other.
+/// The width of drawings that are shown in columns of three.
 pub(super) const NARROW: f64 = 480.0;
 
 /// Room at the sides of a drawing.
 pub(super) const MARGIN: f64 = 10.0;
 
-/// The font size of all texts but titles.
+/// The font size of all texts except titles.
 pub(super) const SMALL: f64 = 12.0;
 
 /// The height of a line of such text.
@@ -61,19 +61,19 @@ impl Area {
 /// A drawing that is filled from top to bottom.
 pub(super) struct Sheet {
     pub(super) svg: Svg,
-    /// Where the next part begins.
+    /// The top of the next part.
     pub(super) at: f64,
-    /// How wide it is.
+    /// Its width.
     pub(super) width: f64,
 }
 
 impl Sheet {
-    /// One with a title, and below it what the axes are.
+    /// A sheet with a title, and a description of the axes below it.
     pub(super) fn new(title: &str, axes: &str) -> Sheet {
         Sheet::of_width(WIDTH, title, axes)
     }
 
-    /// A narrow one.
+    /// A narrow sheet.
     pub(super) fn narrow(title: &str, axes: &str) -> Sheet {
         Sheet::of_width(NARROW, title, axes)
     }
@@ -103,7 +103,7 @@ impl Sheet {
         self.paragraph(INK, text);
     }
 
-    /// Writes what markers stand for, as many to a line as fit.
+    /// Writes a legend of markers, as many per line as fit.
     pub(super) fn legend(&mut self, entries: &[(Look<'_>, &str)]) {
         let mut left = MARGIN;
         self.at += LINE;
@@ -141,7 +141,7 @@ pub(super) fn tick_text(value: f64) -> String {
     decimals(value, 6)
 }
 
-/// Where a plot begins whose value axis has the ticks of `y`, which can be of any height.
+/// The left edge of a plot whose value axis has the ticks of `y`, for any height.
 pub(super) fn left_of(y: &Scale) -> f64 {
     let widths = y.ticks().into_iter().map(|tick| text_width(&tick_text(tick), SMALL));
     MARGIN + widths.fold(24.0, f64::max) + GAP

@@ -1,5 +1,5 @@
-//! What stands where in the figures of a study of 60 configs from three hosts: no text covers another text or a mark,
-//! and nothing lies outside of its drawing. The boxes are those of the library that draws, not ours.
+//! The geometry of the figures of a study of 60 configs from three hosts: no text covers another text or a mark, and
+//! all elements are within their drawing. The boxes are computed by the library that draws, not by our code.
 
 use std::sync::Arc;
 
@@ -30,7 +30,7 @@ const BATCHES: [u32; 4] = [1, 16, 64, 256];
 
 const REPEATS: u32 = 4;
 
-/// How fast a network is with a batch, before noise.
+/// The throughput of a network with a batch, before noise.
 fn rate(speed: f64, model: usize, batch: u32) -> f64 {
     let whole = f64::from(batch);
     speed * 40.0 / (1.0 + model as f64) * whole / (whole + 12.0)
@@ -157,7 +157,7 @@ fn add_run(
     study.seconds(IterationClock::Host, &seconds)
 }
 
-/// A box of a drawing: left, top, right, bottom, and what is in it.
+/// A box of a drawing: left, top, right, bottom, and its content.
 struct Boxed {
     sides: [f64; 4],
     what: String,
@@ -214,7 +214,8 @@ fn is_mark(path: &usvg::Path) -> bool {
     path.fill().is_some() && path.stroke().is_some() && is_small(found.width()) && is_small(found.height())
 }
 
-/// Whether nothing in `svg` covers anything else or lies outside, and how many texts and marks there are.
+/// Asserts that no text in `svg` covers another element and that none is outside. Returns the numbers of texts and
+/// marks.
 pub(super) fn assert_geometry(name: &str, svg: &str) -> (usize, usize) {
     let (tree, boxes) = Boxes::of(svg);
     let (width, height) = (f64::from(tree.size().width()), f64::from(tree.size().height()));
@@ -252,7 +253,7 @@ fn each_drawing(study: &Study, mut judge: impl FnMut(&'static Figure, &Drawing))
 }
 
 #[test]
-fn nothing_covers_a_label_and_nothing_lies_outside_of_a_drawing() {
+fn labels_are_not_covered_and_within_their_drawing() {
     let mut drawn = Vec::new();
     each_drawing(&study_of_60(), |figure, drawing| {
         let (texts, marks) = assert_geometry(&figure.file_name(drawing), &drawing.svg);
@@ -274,7 +275,7 @@ fn smaller_studies_are_as_legible() {
     }
 }
 
-/// Every mark of the plots says what it is; those of keys and legends stand beside words.
+/// Every mark of a plot has a hover text; those of keys and legends have a label.
 #[test]
 fn every_mark_has_a_hover_text() {
     each_drawing(&study_of_60(), |figure, drawing| {
@@ -291,12 +292,12 @@ fn every_mark_has_a_hover_text() {
             }
         }
         let name = figure.file_name(drawing);
-        assert!(titled > 0 && silent <= 25, "{name}: {titled} marks say what they are, {silent} do not");
+        assert!(titled > 0 && silent <= 25, "{name}: {titled} marks have a hover text, {silent} do not");
         assert!(drawing.svg.contains("role=\"graphics-document\" aria-label=\""), "{name}");
     });
 }
 
-/// Dark mode replaces every colour, so each has to be one that it knows.
+/// Dark mode replaces every colour, so each must be in its table.
 #[test]
 fn every_colour_of_a_figure_has_another_in_dark_mode() {
     let style = super::inks::dark_mode();

@@ -1,5 +1,5 @@
-//! What a browser shows when somebody points at a mark: the config, the value, its interval, how many runs, the marks.
-//! And where it leads: to its row in the page's results, or to its run there, which leads to the run's files.
+//! Hover texts of points: the config, the value, its interval, the number of runs, the marks. And link targets: the row
+//! in the results of the page, or the run there, which links the run's files.
 
 use super::svg::{Look, Shape};
 use super::url::anchor;
@@ -56,13 +56,14 @@ fn marks_line<'a>(names: impl Iterator<Item = &'a str>) -> String {
     if names.is_empty() { "no marks".to_owned() } else { format!("marks: {}", names.join(", ")) }
 }
 
-/// A row in few words, for a figure that says its env: network, precision, batch, and what varies.
+/// A short label of a row, for a figure of one env: network, precision, batch, and the parameters that vary.
 pub(super) fn short_label(row: &Row<'_>) -> String {
     let key = &row.config;
     format!("{} {} {}{}", key.model, key.precision, key.batch, suffix(row))
 }
 
-/// What tells a row from others of its env, network, precision and batch: the parameters that vary, and its part.
+/// The distinction of a row from others of its env, network, precision and batch: the parameters that vary, and its
+/// part.
 pub(super) fn suffix(row: &Row<'_>) -> String {
     let part = if row.part.1 > 1 { format!(" ({} of {})", row.part.0, row.part.1) } else { String::new() };
     format!("{}{part}", row.distinction_in_env)

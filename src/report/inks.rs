@@ -1,8 +1,8 @@
 //! The colours of figures, on white paper and in dark mode.
 //!
-//! They are distinguishable with any colour vision: those of Okabe and Ito, with the yellow darkened so that it shows
-//! on white. Attributes say the colour on paper. A style sheet within the drawing replaces each in dark mode, so that
-//! the file alone and the page with the drawing in it both follow the reader's choice.
+//! They are distinguishable with any colour vision: those of Okabe and Ito, with the yellow darkened so that it is
+//! visible on white. Attributes have the colour on paper. A style sheet within the drawing replaces each in dark mode,
+//! so that both the file and the page that contains the drawing follow the reader's setting.
 
 use crate::analysis::bound::Bound;
 
@@ -21,10 +21,10 @@ pub(super) const GRID: &str = "#e4e4e4";
 /// The colour of every second block.
 pub(super) const SHADE: &str = "#f1f1f1";
 
-/// The colour of what cannot be.
+/// The colour of impossible values.
 pub(super) const ALARM: &str = "#b00020";
 
-/// The colours of things that a figure tells apart, strongest contrasts first.
+/// The colours of categories, strongest contrasts first.
 const PALETTE: [&str; 6] = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#a87700", "#444444"];
 
 /// Each colour with the one that replaces it on a dark background.
@@ -43,7 +43,7 @@ const DARK: [(&str, &str); 12] = [
     (PALETTE[5], "#c8c8c8"),
 ];
 
-/// The colour of the `index`-th of the things that a figure tells apart.
+/// The colour of the `index`-th category.
 pub(super) fn colour(index: usize) -> &'static str {
     PALETTE[index % PALETTE.len()]
 }

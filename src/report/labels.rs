@@ -1,16 +1,16 @@
 //! Places for labels: beside lines that end at a plot's right edge, and around points.
 //!
-//! A label that finds no place is left out. What it says stands in the hover text of its point and in the CSV file.
+//! A label without room is left out. Its text is in the hover text of its point and in the CSV file.
 
 use super::frame::{Area, LINE};
 use super::inks::GREY;
 use super::letters::text_width;
 use super::svg::{Anchor, Stroke, Svg};
 
-/// How far a label's box goes above and below the middle of its text, in font sizes.
+/// Half the height of a label's box, in font sizes.
 const HALF_HEIGHT: f64 = 0.58;
 
-/// Places close to `wanted`, in the same order, that are a line of text apart and lie between `top` and `bottom`. There
+/// Places close to `wanted`, in the same order, that are a line of text apart and between `top` and `bottom`. There
 /// must be room for all.
 pub(super) fn spread(wanted: &[f64], top: f64, bottom: f64) -> Vec<f64> {
     let mut order: Vec<usize> = (0..wanted.len()).collect();
@@ -46,12 +46,12 @@ impl Labels {
         Labels { within: area, taken: Vec::new() }
     }
 
-    /// Takes what is up to `reach` pixels around a point.
+    /// Takes the surroundings of a point up to `reach` pixels.
     pub(super) fn take(&mut self, at: (f64, f64), reach: f64) {
         self.taken.push(around(at, reach, reach));
     }
 
-    /// Takes a text that stands elsewhere, and says whether its place was free.
+    /// Takes the place of a text that is written elsewhere. Returns whether it was free.
     pub(super) fn take_text(&mut self, at: (f64, f64), size: f64, anchor: Anchor, text: &str) -> bool {
         let width = text_width(text, size);
         let left = match anchor {
@@ -73,7 +73,7 @@ impl Labels {
         is_free
     }
 
-    /// Takes points along a line, so that no label stands on it.
+    /// Takes points along a line, so that no label is on it.
     pub(super) fn take_line(&mut self, from: (f64, f64), to: (f64, f64)) {
         let steps = ((to.0 - from.0).hypot(to.1 - from.1) / 6.0).ceil().max(1.0);
         for step in 0..=steps as u32 {
@@ -82,8 +82,8 @@ impl Labels {
         }
     }
 
-    /// Writes `text` at the nearest free place around the point `at`, whose marker reaches `reach` pixels far. Further
-    /// away, a thin line leads to it. Says whether there was a place.
+    /// Writes `text` at the nearest free place around the point `at`, whose marker has a radius of `reach` pixels. A
+    /// thin line connects distant labels. Returns whether there was a place.
     pub(super) fn write(
         &mut self,
         svg: &mut Svg,
@@ -121,7 +121,7 @@ impl Labels {
         let radii = [2.0, 8.0, 16.0, 26.0, 38.0, 52.0, 70.0];
         let centre = |radius: f64, (x, y): (f64, f64)| {
             let (across, along) = (reach + radius + half.0, reach + radius + half.1);
-            // Diagonals stand closer, since a text is wider than high.
+            // Diagonals are closer, since a text is wider than high.
             let across = if y == 0.0 { across } else { reach.mul_add(0.7, radius * 0.7) + half.0 };
             (at.0 + x * across, at.1 + y * along)
         };

@@ -1,4 +1,4 @@
-//! How wide texts are in the font of the figures, and how they are broken and cut to fit.
+//! The width of texts in the font of the figures, and line breaking and truncation.
 
 /// The widths of the characters from space to `~`, in thousandths of the font size.
 #[rustfmt::skip]
@@ -42,7 +42,7 @@ fn letter_width(letter: char) -> u16 {
     plain().or_else(other).unwrap_or(UNKNOWN)
 }
 
-/// Words of so many letters are not cut, as long as others can be.
+/// Words of up to this number of letters are only cut if all longer ones are.
 const SHORT: usize = 4;
 
 /// The width of `text` at font size `size`.
@@ -50,7 +50,7 @@ pub(super) fn text_width(text: &str, size: f64) -> f64 {
     text.chars().map(letter_width).map(f64::from).sum::<f64>() * size / 1000.0
 }
 
-/// `text`, or as much of it as fits into `width` at font size `size`, with `…` behind.
+/// `text`, truncated with `…` if it does not fit into `width` at font size `size`.
 pub(super) fn cut(text: &str, size: f64, width: f64) -> String {
     if text_width(text, size) <= width {
         return text.to_owned();
@@ -65,8 +65,8 @@ pub(super) fn cut(text: &str, size: f64, width: f64) -> String {
     format!("{}…", kept.trim_end())
 }
 
-/// `text`, with `…` within its longest words, so that it fits. Names of networks and parameters are long; what tells
-/// configs apart, such as their batch, is short.
+/// `text`, with `…` within its longest words, so that it fits. Names of networks and parameters are long; the parts
+/// that distinguish configs, such as their batch, are short.
 pub(super) fn cut_within(text: &str, size: f64, width: f64) -> String {
     let words: Vec<Vec<char>> = text.split(' ').map(|word| word.chars().collect()).collect();
     let mut kept: Vec<usize> = words.iter().map(Vec::len).collect();
@@ -132,7 +132,7 @@ mod tests {
         assert_eq!(wrap("", 10.0, 60.0), [""; 0]);
     }
 
-    /// Lines of a plot that differ in a short word alone are still told apart.
+    /// Names that differ only in a short word are still different.
     #[test]
     fn names_that_are_cut_still_differ() {
         let name = |batch: u32| format!("mobilenet_v3_large fp32 bs{batch} channels_last=false compile=true");

@@ -1,17 +1,17 @@
-//! The lines of an env with their names, and how they divide among plots.
+//! The lines of an env with their names, and their division among plots.
 
 use crate::analysis::group::Row;
 use crate::analysis::{self, Analysis};
 use crate::job::{ModelName, Precision};
 
-/// The most lines in a plot. More could not be told apart.
+/// The most lines in a plot. More could not be distinguished.
 pub(super) const MOST: usize = 7;
 
-/// Rows that differ in the batch alone.
+/// Rows that differ only in the batch.
 pub(super) struct Line<'r, 'a> {
     pub(super) model: &'r ModelName,
     pub(super) precision: Precision,
-    /// Its name in its plot, which may say the network already.
+    /// Its name in its plot, whose heading may contain the network.
     pub(super) name: String,
     /// Each with its index among the analysis's rows.
     pub(super) rows: Vec<(usize, &'r Row<'a>)>,
@@ -30,7 +30,7 @@ pub(super) fn lines<'r, 'a>(env: &str, analysis: &'r Analysis<'a>) -> Vec<Line<'
     let line = |line: &analysis::line::Line| {
         let mut rows: Vec<(usize, &'r Row<'a>)> =
             line.rows.iter().map(|index| (*index, &analysis.rows[*index])).collect();
-        // A curve goes from small batches to large ones, whatever their order in tables.
+        // A curve goes from small batches to large ones, independent of their order in tables.
         rows.sort_by_key(|(_, row)| row.config.batch);
         let (_, first) = *rows.first().filter(|(_, row)| row.config.env == env)?;
         let (model, precision) = (&first.config.model, first.config.precision);
@@ -39,10 +39,10 @@ pub(super) fn lines<'r, 'a>(env: &str, analysis: &'r Analysis<'a>) -> Vec<Line<'
     analysis.lines.iter().filter_map(line).collect()
 }
 
-/// What a figure of one env calls `line`: its network, its precision, and what tells it from others of these.
+/// The name of `line` in a figure of one env: its network, its precision, and its distinction from others.
 pub(super) fn name(line: &analysis::line::Line, analysis: &Analysis<'_>) -> String {
     let row = &analysis.rows[line.rows[0]];
-    format!("{} {}{}{}", row.config.model, row.config.precision, row.distinction_in_env, line.apart)
+    format!("{} {}{}{}", row.config.model, row.config.precision, row.distinction_in_env, line.distinction)
 }
 
 /// `lines` divided among plots, each with its heading. A few are all in one, without a heading. More have one plot per
@@ -103,9 +103,9 @@ mod tests {
         assert!(many[0].2.starts_with("fp32"), "{many:?}");
     }
 
-    /// What differs between envs alone tells no lines of an env apart.
+    /// Settings that differ only between envs are not in the names of lines.
     #[test]
-    fn a_name_has_what_varies_within_its_env() {
+    fn names_contain_the_parameters_that_vary_within_their_env() {
         let mut study = StudyBuilder::new();
         for (env, iters) in [("cpu", 9), ("gpu", 1000)] {
             for channels in [1, 2] {
@@ -124,13 +124,13 @@ mod tests {
         let labels: Vec<String> = analysis.rows.iter().map(Row::label).collect();
         assert_eq!(
             labels[0], "cpu_resnet18_fp32_bs4 channels=1 iters=9",
-            "a label tells the rows of all envs apart"
+            "a label distinguishes the rows of all envs"
         );
     }
 
     /// The first run of each batch is that of another machine, so the rows of one machine have several numbers.
     #[test]
-    fn a_line_joins_what_one_machine_ran() {
+    fn a_line_joins_the_runs_of_one_machine() {
         let on = |host: &'static str| {
             move |record: &mut crate::record::Record| record.provenance.host.hostname = host.into()
         };
@@ -142,13 +142,13 @@ mod tests {
             .build();
         let analysis = analyse(&study);
         let lines = lines("gpu", &analysis);
-        let told = lines.iter().map(|line| {
+        let found = lines.iter().map(|line| {
             (
                 line.name.as_str(),
                 line.rows.iter().filter_map(|(_, row)| row.samples_per_s()).collect::<Vec<_>>(),
             )
         });
         let expected = [("resnet18 fp32 on a", vec![10.0, 11.0]), ("resnet18 fp32 on b", vec![80.0, 90.0])];
-        assert_eq!(told.collect::<Vec<_>>(), expected);
+        assert_eq!(found.collect::<Vec<_>>(), expected);
     }
 }

@@ -1,6 +1,6 @@
 //! The files of a report beside its tables: figures as SVG, PNG and CSV, and the pages `report.md` and `report.html`.
-//! The verb `report` calls [`render`], and writes the [`File`]s that it returns. This room never derives a number
-//! itself, and never looks at a clock, a host or a directory. So the same analysis always gives the same bytes. The
+//! The verb `report` calls [`render`], and writes the returned [`File`]s. This room derives no numbers
+//! and never reads a clock, a host or a directory. So the same analysis always results in the same bytes. The
 //! pages come from the templates in `templates/`.
 
 mod changes;
@@ -95,7 +95,7 @@ pub enum RenderError {
     },
 }
 
-/// `datapackage.json` for the [`CSV_FILES`] alone, which are those of the matrix called `matrix`.
+/// `datapackage.json` for the [`CSV_FILES`] of the matrix `matrix`, without figures.
 pub fn tables_package(matrix: &str, analysis: &Analysis<'_>) -> File {
     package_file(matrix, analysis, &[])
 }
@@ -136,7 +136,8 @@ pub fn history_files(matrix: &str, history: &History) -> [(&'static str, String)
 }
 
 /// Renders the figures and pages, and the `datapackage.json` of all tables. They belong beside the [`CSV_FILES`].
-/// `links` lead from the page to the files of runs. `commands` measure and report the same again, as one types them.
+/// `links` are the links from the page to the files of runs. `commands` are the command lines that reproduce the
+/// report.
 ///
 /// # Errors
 /// [`RenderError`]: a template is invalid, or a figure cannot be drawn.
@@ -148,7 +149,7 @@ pub fn render(
     commands: &[String],
 ) -> Result<Vec<File>, RenderError> {
     let figures = drawn(analysis);
-    // To draw those that lie beside the page, too, would take longer than all else.
+    // Drawing those that are not on the page, too, would take longer than the rest.
     let (pictures, pages) = threads::both(
         || pictures(shown(&figures)),
         || pages(study, analysis, templates, links, commands, &figures),
@@ -219,7 +220,7 @@ fn pages(
     commands: &[String],
     figures: &[Drawn],
 ) -> Result<Vec<File>, RenderError> {
-    // As a value of the templates' language, it is large. So there is one for both pages.
+    // As a value of the template language, it is large, so both pages share one.
     let page = page::page(study, analysis, figures, links, commands, false);
     let page = minijinja::Value::from(minijinja::value::Serde(page));
     let of =
@@ -316,7 +317,7 @@ mod tests {
     }
 
     #[test]
-    fn the_same_analysis_gives_the_same_bytes() {
+    fn equal_analyses_result_in_equal_bytes() {
         let mut study = study_with_peaks();
         let first = rendered(&study);
         study.cells.reverse();
@@ -330,7 +331,7 @@ mod tests {
 
     /// A figure shows each line of the table beside it: with fewer lines, it has fewer shapes.
     #[test]
-    fn every_figure_shows_what_its_table_has() {
+    fn every_figure_shows_all_lines_of_its_table() {
         let study = with_everything();
         let fewer = with_fewer_runs(study.clone());
         let (analysis, without) = (analyse(&study), analyse(&fewer));
@@ -349,7 +350,7 @@ mod tests {
     }
 
     #[test]
-    fn every_figure_is_written_and_stands_on_both_pages() {
+    fn every_figure_is_written_and_on_both_pages() {
         let study = with_everything();
         let analysis = analyse(&study);
         let files = rendered(&study);
@@ -381,9 +382,9 @@ mod tests {
         }
     }
 
-    /// A point leads to its row or run in the table of results. From the file of a figure, it leads to the page first.
+    /// A point links to its row or run in the table of results. In the file of a figure, the link contains the page.
     #[test]
-    fn every_link_within_the_page_leads_somewhere() {
+    fn every_link_within_the_page_has_a_target() {
         let files = rendered(&with_everything());
         let html = text(&files, "report.html");
         let targets: Vec<&str> =
@@ -398,7 +399,7 @@ mod tests {
         assert!(targets.contains(&target), "{target}");
     }
 
-    /// What a page has no room for lies beside it, and the page says so.
+    /// A full page links the drawings that are only in `figures/`.
     #[test]
     fn a_full_page_links_the_other_drawings() {
         let files = rendered(&geometry_tests::study_of_60());
@@ -413,8 +414,8 @@ mod tests {
         let pictures: Vec<&str> = files.iter().filter_map(|file| file.path.strip_suffix(".png")).collect();
         assert_eq!(pictures.len(), selection::MOST);
         assert!(pictures.iter().all(|name| markdown.contains(&format!("({name}.png)"))));
-        assert!(html.contains("More of them lie beside this page:"));
-        assert!(markdown.contains("More of them lie beside this page:"));
+        assert!(html.contains("More drawings beside this page:"));
+        assert!(markdown.contains("More drawings beside this page:"));
     }
 
     /// A study that has something for every figure.
@@ -486,7 +487,7 @@ mod tests {
     }
 
     #[test]
-    fn what_an_axis_brings_stands_above_its_figure_on_both_pages() {
+    fn the_effect_of_an_axis_is_above_its_figure_on_both_pages() {
         let files = rendered(&with_an_axis(study_with_peaks()));
         for (page, axis) in [("report.md", "`precision`"), ("report.html", "<code>precision</code>")] {
             let text = text(&files, page);
@@ -495,7 +496,7 @@ mod tests {
             assert!(effect < place("over 2 configs, from 1.2"), "{text}");
             assert!(place("over 2 configs, from 1.2") < place("figures/axes_precision.png"), "{text}");
         }
-        assert!(!text(&rendered(&study_with_peaks()), "report.md").contains("What each axis brings"));
+        assert!(!text(&rendered(&study_with_peaks()), "report.md").contains("Effect of each axis"));
     }
 
     /// `study` without the runs of one config, which is neither the slowest nor the fastest: no axis changes.
@@ -560,7 +561,7 @@ mod tests {
         }
     }
 
-    /// Else the files of one would be removed with those of the other, or overwrite them.
+    /// Otherwise the files of one would be removed with those of the other, or overwrite them.
     #[test]
     fn no_figure_owns_the_files_of_another() {
         for figure in FIGURES {
@@ -608,13 +609,16 @@ mod tests {
         assert_eq!(with(peaks([400e9, 400e9], [30e9, 30e9])).0, 0);
     }
 
-    /// A share of the peak that leaves out work is no MFU.
+    /// A share of the peak that leaves out work is not the MFU.
     #[test]
-    fn a_convention_that_leaves_out_work_is_named_and_gives_no_mfu() {
+    fn a_convention_that_leaves_out_work_is_named_without_mfu() {
         use crate::analysis::cost::FlopsConvention;
         for (convention, words) in [
             (FlopsConvention::LayerByLayer, "It is the model FLOPs utilisation (MFU) where"),
-            (FlopsConvention::Seed2, "It is no model FLOPs utilisation (MFU), because FLOPs are left out."),
+            (
+                FlopsConvention::Seed2,
+                "It is not the model FLOPs utilisation (MFU), because FLOPs are left out.",
+            ),
         ] {
             let files = rendered(&Study { convention, ..study_with_peaks() });
             let name = convention.as_str();
@@ -638,9 +642,9 @@ mod tests {
         assert_eq!((lines(&[10.0, 10.5, 9.5]), lines(&[10.0])), (1, 0));
     }
 
-    /// The MAD of few runs is no error: that of three covers the median in 44 % of cases.
+    /// The MAD of few runs is not an error: that of three covers the median in 44 % of cases.
     #[test]
-    fn the_bars_of_a_throughput_are_intervals_and_say_of_how_many_runs() {
+    fn the_bars_of_a_throughput_are_intervals_with_the_number_of_runs() {
         let figure = |rates: &[f64]| {
             let study = StudyBuilder::new().runs("cpu", "resnet18", 16, rates).build();
             text(&rendered(&study), "figures/throughput_cpu.svg")

@@ -1,5 +1,5 @@
-//! `datapackage.json`: what each CSV file beside it holds, column by column, as a Frictionless Data Package. Whoever
-//! reads the files by it needs to guess no type, no unit and no missing value.
+//! `datapackage.json`: a description of each CSV file beside it, column by column, as a Frictionless Data Package. It
+//! declares types, units and missing values.
 
 use serde::Serialize;
 
@@ -16,11 +16,11 @@ const TABLE_PROFILE: &str = "https://datapackage.org/profiles/2.0/tableschema.js
 pub(super) struct Described<'a> {
     /// Its path beside the package.
     pub(super) path: String,
-    /// What it holds, in a sentence.
+    /// Its contents, in a sentence.
     pub(super) description: String,
     /// Its columns.
     pub(super) columns: &'a [About],
-    /// Which columns tell its lines apart, and which lead to a line of another file.
+    /// The columns that identify its lines, and those that refer to a line of another file.
     pub(super) keys: Keys,
 }
 
@@ -89,7 +89,7 @@ struct Reference {
     fields: &'static [&'static str],
 }
 
-/// The text of the package called `name` that holds `files`.
+/// The text of the package `name` with `files`.
 pub(super) fn package(name: &str, files: &[Described<'_>]) -> String {
     let package = Package {
         profile: PACKAGE_PROFILE,
@@ -100,7 +100,7 @@ pub(super) fn package(name: &str, files: &[Described<'_>]) -> String {
     serde_json::to_string_pretty(&package).expect("names of fields are words") + "\n"
 }
 
-/// A file is called like its last part, without the extension.
+/// The resource is named after the last part of the path, without the extension.
 fn resource(file: &Described<'_>) -> Resource {
     let last = file.path.rsplit('/').next().unwrap_or(&file.path);
     Resource {
@@ -141,7 +141,7 @@ fn field(column: &About) -> Field {
     }
 }
 
-/// `text` with the words of its links alone: their targets are pages of the manual, which are not beside the tables.
+/// `text` without the targets of its links, which are pages of the manual and not beside the tables.
 fn without_links(text: &str) -> String {
     let mut plain = String::new();
     let mut rest = text;

@@ -1,4 +1,4 @@
-//! The structure of `report.html`, as a browser and a screen reader find it. What needs a browser is in `tests/page/`.
+//! The structure of `report.html` for browsers and screen readers. Tests that need a browser are in `tests/page/`.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use crate::analysis::{NoRecord, analyse};
 use crate::protocol::OwnMetric;
 use crate::record::Outcome;
 
-/// What a page would obey if it were not escaped.
+/// Text with markup that must be escaped.
 const HOSTILE: &str = "a \"quoted\" <b onclick='x'>name</b> & <script>alert(1)</script>";
 
 fn html(study: &Study, links: &RunLinks) -> String {
@@ -27,7 +27,7 @@ fn pages(study: &Study, links: &RunLinks, commands: &[String]) -> [String; 2] {
     })
 }
 
-/// A study with every section, and hostile words wherever foreign words come from.
+/// A study with every section, and hostile words in all foreign texts.
 fn hostile() -> Study {
     let mut study = study_with_peaks();
     study.description = Some(HOSTILE.to_owned());
@@ -81,7 +81,7 @@ fn every_id_is_unique_and_every_reference_has_one() {
 }
 
 #[test]
-fn a_screen_reader_finds_landmarks_and_what_each_cell_belongs_to() {
+fn landmarks_and_cell_headers_are_accessible() {
     let html = html(&hostile(), &RunLinks::none());
     for (landmark, number) in
         [("main", 1), ("header", 1), ("footer", 1), ("nav", 1), ("h1", 1), ("script", 1)]
@@ -91,15 +91,15 @@ fn a_screen_reader_finds_landmarks_and_what_each_cell_belongs_to() {
     assert!(tags(&html, "nav")[0].contains("aria-label="));
     assert!(html.contains("<html lang=\"en\">"));
     let skip = html.find("class=\"skip\"").unwrap();
-    assert!(skip < html.find("<header>").unwrap(), "the first stop leads past the navigation");
+    assert!(skip < html.find("<header>").unwrap(), "the first link skips the navigation");
     let sections = tags(&html, "section");
     assert!(sections.len() >= 8 && sections.iter().all(|tag| tag.contains("aria-labelledby=")));
     let heads = tags(&html, "th");
     assert!(heads.len() > 50 && heads.iter().all(|tag| tag.contains("scope=")), "{heads:?}");
     let boxes: Vec<&str> = tags(&html, "div").into_iter().filter(|tag| tag.contains("scroll")).collect();
-    let is_told =
+    let is_labelled =
         |tag: &&str| ["role=\"region\"", "tabindex=\"0\"", "aria-label=\""].iter().all(|it| tag.contains(it));
-    assert!(boxes.len() > 10 && boxes.iter().all(is_told), "{boxes:?}");
+    assert!(boxes.len() > 10 && boxes.iter().all(is_labelled), "{boxes:?}");
     assert!(!html.contains("aria-label=\"\""));
     let tables = tags(&html, "table");
     let captions = tags(&html, "caption").len();
@@ -109,18 +109,18 @@ fn a_screen_reader_finds_landmarks_and_what_each_cell_belongs_to() {
 }
 
 #[test]
-fn the_page_asks_for_nothing() {
+fn the_page_loads_no_resources() {
     let html = html(&hostile(), &RunLinks::none());
     let foreign = html.replace("xmlns=\"http://www.w3.org/2000/svg\"", "");
     for word in ["http:", "https:", "src=", "@import", "url(", "<link", "<iframe", "fetch("] {
         assert!(!foreign.contains(word), "{word}");
     }
-    assert!(html.contains("default-src 'none'"), "a browser refuses what a template adds");
+    assert!(html.contains("default-src 'none'"), "a browser refuses resources that a template adds");
     assert!(values(&html, "href").iter().all(|link| !link.contains("//") && !link.starts_with('/')));
 }
 
 #[test]
-fn whatever_a_name_contains_is_text() {
+fn names_are_escaped() {
     let html = html(&hostile(), &RunLinks::none());
     assert_eq!(html.matches("<script>").count(), 1, "only the page's own");
     assert!(!html.contains("<b onclick") && !html.contains("\"quoted\""), "an attribute could end there");
@@ -130,7 +130,7 @@ fn whatever_a_name_contains_is_text() {
 }
 
 #[test]
-fn runs_lead_to_their_files_where_there_are_any() {
+fn runs_link_their_files_if_there_are_any() {
     let study = hostile();
     let here: Vec<_> =
         study.cells.iter().filter(|cell| cell.record().is_some()).map(|cell| &cell.job).collect();
@@ -143,7 +143,7 @@ fn runs_lead_to_their_files_where_there_are_any() {
     assert!(!without.contains("/runs/") && without.contains("no result: "));
 }
 
-/// Else a template of somebody's own that shows them would be refused.
+/// Otherwise a custom template that shows them would be refused.
 #[test]
 fn the_sections_are_those_of_the_manual() {
     let html = html(&hostile(), &RunLinks::none());
@@ -158,9 +158,9 @@ fn the_sections_are_those_of_the_manual() {
     assert!(lines.len() == 5 && lines.is_sorted() && lines[4] < places[1]);
 }
 
-/// Both ways: what is passed is told, and what is told is passed.
+/// The passed names and the documented names are equal.
 #[test]
-fn the_manual_names_what_templates_can_use() {
+fn the_manual_lists_the_variables_of_templates() {
     let study = hostile();
     let page = page::page(&study, &analyse(&study), &[], &RunLinks::none(), &[], false);
     let page = serde_json::to_value(page).unwrap();
@@ -169,13 +169,13 @@ fn the_manual_names_what_templates_can_use() {
     let (_, table) = manual.split_once("| name | what it is |\n|---|---|\n").unwrap();
     let lines = table.lines().take_while(|line| line.starts_with('|'));
     let cells = lines.filter_map(|line| line.split('|').nth(1));
-    let told: BTreeSet<&str> = cells.flat_map(|cell| cell.split('`').skip(1).step_by(2)).collect();
-    assert_eq!(told, passed);
+    let documented: BTreeSet<&str> = cells.flat_map(|cell| cell.split('`').skip(1).step_by(2)).collect();
+    assert_eq!(documented, passed);
 }
 
-/// What was typed can need quotes, which both pages show as they are.
+/// Commands can contain quotes, which both pages show unchanged.
 #[test]
-fn the_commands_stand_on_both_pages_as_they_are_typed() {
+fn both_pages_show_the_commands_as_typed() {
     let commands = ["orchestrate run 'my matrix.yaml'", "orchestrate report m --peaks-dir 'a  b'"];
     let [markdown, html] = pages(&hostile(), &RunLinks::none(), &commands.map(str::to_owned));
     assert!(markdown.contains(&format!("```sh\n{}\n```\n", commands.join("\n"))), "{markdown}");
@@ -186,7 +186,7 @@ fn the_commands_stand_on_both_pages_as_they_are_typed() {
 
 /// `resume` skips such a job, because its record is intact.
 #[test]
-fn a_job_whose_files_were_changed_is_not_called_not_run() {
+fn a_job_with_changed_files_is_not_listed_as_not_run() {
     let mut study = StudyBuilder::new().runs("cpu", "resnet18", 4, &[8.0, 8.1]).build();
     let reason = "attempts/01/iterations.csv was changed after the record was written";
     study.cells[1].record = Err(NoRecord { reason: reason.to_owned(), is_altered: true });
@@ -197,7 +197,7 @@ fn a_job_whose_files_were_changed_is_not_called_not_run() {
         assert!(page.contains("Changed after the record was written") && page.contains(&job), "{page}");
         assert!(!page.contains("Not run yet") && !page.contains("runs the missing jobs"), "{page}");
     }
-    let not_run = StudyBuilder::new().not_run(key("cpu", "vgg16", 4, 1), "nobody has tried").build();
+    let not_run = StudyBuilder::new().not_run(key("cpu", "vgg16", 4, 1), "not started").build();
     for page in pages(&not_run, &RunLinks::none(), &[]) {
         assert!(page.contains("Not run yet") && !page.contains("Changed after the record was written"));
     }

@@ -10,10 +10,10 @@ use crate::threads;
 /// PNG pixels per SVG pixel. Text stays sharp on high-resolution screens.
 const SCALE: f32 = 2.0;
 
-/// So many rows of pixels are drawn at once.
+/// The number of rows of pixels in a band.
 const BAND: u32 = 256;
 
-/// So many compressed bytes are a piece of the file.
+/// The compressed bytes per chunk of the file.
 const CHUNK: usize = 1 << 16;
 
 /// An SVG cannot be drawn.
@@ -59,7 +59,7 @@ fn drawn(svg: &str, options: &usvg::Options<'_>) -> Result<Vec<u8>, DrawError> {
     encoded(&tree, height, band).map_err(|error| DrawError::Encode(error.to_string()))
 }
 
-/// `svg` without what draws nothing, and is most of it: the texts for whoever points at a mark, and the links.
+/// `svg` without its invisible parts, which are most of it: hover texts and links.
 fn without_hover(svg: &str) -> String {
     let mut kept = String::with_capacity(svg.len() / 2);
     let mut rest = svg;
@@ -82,7 +82,7 @@ fn without_hover(svg: &str) -> String {
 }
 
 /// Draws and encodes band by band, in the pixels of `band`, so that a tall figure takes no more memory than a low one.
-/// Most of a figure is paper. The fast method takes less than half of the usual one's time, for twice the bytes.
+/// Most of a figure is background. The fast method takes less than half of the usual one's time, for twice the bytes.
 fn encoded(
     tree: &usvg::Tree,
     height: u32,
@@ -150,7 +150,7 @@ mod tests {
             let tree = usvg::Tree::from_str(&svg, &options).unwrap();
             let width = f64::from(tree.root().abs_bounding_box().width());
             let expected = text_width(&text, 50.0);
-            // The font moves some pairs of letters apart or together.
+            // The font has kerning for some pairs of letters.
             assert!(
                 (width / expected - 1.0).abs() < 0.06,
                 "{letter}: {width} in the font, {expected} in the table"
@@ -158,7 +158,7 @@ mod tests {
         }
     }
 
-    /// A figure that is taller than a band, with a line in each: every one of them is where it belongs.
+    /// A figure that is taller than a band, with a line in each band at its place.
     #[test]
     fn bands_meet() {
         let mut svg = Svg::new(8.0, "x");
@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn what_draws_nothing_is_left_out() {
+    fn invisible_parts_are_left_out() {
         let svg =
             "<svg><title>all</title><rect/><a href=\"x\"><circle><title>a\nb</title></circle></a>1</svg>\n";
         assert_eq!(without_hover(svg), "<svg><rect/><circle></circle>1</svg>\n");

@@ -1,4 +1,4 @@
-//! The roofs of a device, as every roofline draws them, and the key that says what the points are.
+//! The roofs of a device for all rooflines, and the key of the points.
 
 use super::frame::{self, Area, LINE, MARGIN, SMALL, Sheet, WIDTH};
 use super::inks::{GREY, INK};
@@ -20,7 +20,7 @@ pub(super) const NUMBER: f64 = 11.0;
 #[derive(Clone, Copy)]
 pub(super) struct Unit {
     pub(super) name: &'static str,
-    /// How many FLOP/s it is.
+    /// Its value in FLOP/s.
     pub(super) flops: f64,
 }
 
@@ -41,7 +41,7 @@ pub(super) struct FlatRoof {
     pub(super) precision: Precision,
     pub(super) low: f64,
     pub(super) high: f64,
-    /// What libraries attain below it.
+    /// The rates that libraries attain below it.
     attainable: Attainable,
 }
 
@@ -57,7 +57,7 @@ pub(super) fn flat_roofs(peaks: &Peaks, precisions: &[Precision], unit: Unit) ->
     precisions.iter().filter_map(roof).collect()
 }
 
-/// A plot with its axes, and the places that are taken in it.
+/// A plot with its axes and its occupied places.
 pub(super) struct Plot {
     pub(super) area: Area,
     pub(super) x: Scale,
@@ -67,7 +67,7 @@ pub(super) struct Plot {
 }
 
 impl Plot {
-    /// Where a point lies, of FLOPs per byte and FLOP/s.
+    /// The position of a point with these FLOPs per byte and FLOP/s.
     pub(super) fn place(&self, intensity: f64, flops_per_s: f64) -> (f64, f64) {
         (self.x.place(intensity), self.y.place(flops_per_s / self.unit.flops))
     }
@@ -91,8 +91,8 @@ impl Plot {
         Plot { area, x, y, unit, labels: Labels::within(area) }
     }
 
-    /// The ends of the sloping roof of `slope` units per FLOP per byte: where it enters the plot, and where it meets
-    /// the flat roof at `highest`.
+    /// The ends of the sloping roof of `slope` units per FLOP per byte: its entry into the plot, and its intersection
+    /// with the flat roof at `highest`.
     fn diagonal(&self, slope: f64, highest: f64) -> ((f64, f64), (f64, f64)) {
         let enters = self.x.low.max(self.y.low / slope);
         let ends = (highest / slope).min(self.x.high);
@@ -127,7 +127,7 @@ impl Plot {
         self.diagonal_label(svg, from, to, &format!("{} GB/s", bandwidth.times(1e-9).text(3)));
     }
 
-    /// Draws what libraries attain below the flat roofs, dashed. Those of more than two precisions would hide the
+    /// Draws the rates of libraries below the flat roofs, dashed. Those of more than two precisions would hide the
     /// points, and the page has their numbers.
     pub(super) fn attainable(&mut self, svg: &mut Svg, flat: &[FlatRoof], bandwidth: Range) {
         const MOST: usize = 2;
@@ -159,7 +159,7 @@ impl Plot {
         let highest = flat.iter().map(|roof| roof.high).fold(0.0, f64::max);
         for cache in caches {
             let slope = cache.bytes_per_s / self.unit.flops;
-            // It can lie to the left of the plot.
+            // It can be to the left of the plot.
             if slope <= 0.0 || highest / slope <= self.x.low {
                 continue;
             }
@@ -184,7 +184,7 @@ impl Plot {
     }
 
     /// Writes the label of a dashed line right above or right below it, at the right or further left, so that it is
-    /// not taken for that of another line. If all places are taken, it is left out, because the page has the number.
+    /// not mistaken for that of another line. If all places are taken, it is left out, because the page has the number.
     fn near_label(&mut self, svg: &mut Svg, line: f64, is_above: bool, text: &str) {
         let width = text_width(text, SMALL);
         let (above, below) = (line - 4.0, line + SMALL + 1.0);
@@ -209,7 +209,7 @@ impl Plot {
         }
     }
 
-    /// Draws a flat roof at the clock that was seen.
+    /// Draws a flat roof at the observed clock.
     pub(super) fn roof_at_clock(&mut self, svg: &mut Svg, roof: &RoofAtClock, bandwidth: Range) {
         let RoofAtClock { precision, mhz, flops_per_s } = roof;
         let (x, at) = self.place(flops_per_s.high / bandwidth.high, flops_per_s.high);
@@ -219,7 +219,7 @@ impl Plot {
         self.flat_label(svg, at, GREY, &text);
     }
 
-    /// Marks a knee on the intensity axis. If its label finds no place, it is left out, because the table has the
+    /// Marks a knee on the intensity axis. If there is no room for its label, it is left out, because the table has the
     /// number.
     fn knee_mark(&mut self, svg: &mut Svg, knee: f64, (at, roof): (f64, f64)) {
         let bottom = self.area.bottom;
@@ -234,7 +234,7 @@ impl Plot {
         }
     }
 
-    /// Writes numbers or names beside points, whose markers reach `reach` pixels far, and returns how many found no
+    /// Writes numbers or names beside points, whose markers have a radius of `reach` pixels. Returns how many found no
     /// place.
     pub(super) fn names(&mut self, svg: &mut Svg, points: &[((f64, f64), String)], reach: f64) -> usize {
         for (at, _) in points {
@@ -247,7 +247,7 @@ impl Plot {
     }
 }
 
-/// A flat roof at the clock that was seen.
+/// A flat roof at the observed clock.
 pub(super) struct RoofAtClock {
     pub(super) precision: Precision,
     /// The clock, in MHz.
@@ -256,7 +256,7 @@ pub(super) struct RoofAtClock {
     pub(super) flops_per_s: Range,
 }
 
-/// An entry of the key: the number that stands beside its point, the point's marker, and the words.
+/// An entry of the key: the number beside the point, the point's marker, and the text.
 pub(super) struct Entry<'a> {
     pub(super) number: usize,
     pub(super) look: Look<'a>,

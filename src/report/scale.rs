@@ -101,7 +101,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn ticks_are_few_and_lie_on_the_axis(low in 1e-3..1e6f64, factor in 1.5..1e6f64) {
+        fn ticks_are_few_and_within_the_axis(low in 1e-3..1e6f64, factor in 1.5..1e6f64) {
             for kind in [Kind::Linear, Kind::Log] {
                 let scale = Scale { kind, low, high: low * factor, from: 0.0, to: 100.0 };
                 let ticks = scale.ticks();

@@ -1,9 +1,9 @@
-//! Which drawings stand on a page. What does not fit lies beside it, in `figures/`.
+//! The selection of the drawings on a page. Further drawings are only in `figures/`.
 
-/// The most drawings of a page. More of them would be passed over.
+/// The most drawings of a page.
 pub(super) const MOST: usize = 18;
 
-/// How many drawings of each figure stand on a page, of as many as there are. The first of each figure come first, then
+/// How many drawings of each figure are on a page, given their numbers. The first of each figure come first, then
 /// the second ones, and so on, until the page is full. Figures that come first are the more informative ones.
 pub(super) fn on_page(drawings: &[usize]) -> Vec<usize> {
     let mut shown = vec![0; drawings.len()];
@@ -26,7 +26,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn every_figure_has_its_first_drawing_before_any_has_a_second() {
+    fn first_drawings_of_all_figures_precede_second_ones() {
         assert_eq!(on_page(&[1, 0, 2]), [1, 0, 2]);
         assert_eq!(on_page(&[20]), [18]);
         assert_eq!(on_page(&[3, 3, 1, 3, 1, 1, 1, 1, 4, 1]), [3, 3, 1, 3, 1, 1, 1, 1, 3, 1]);

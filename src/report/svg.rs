@@ -1,6 +1,7 @@
 //! Writes SVG. Numbers are rounded, so that the same figure always has the same bytes.
 //!
-//! Every text says how wide it is. So it is as wide in a browser without the font, and covers nothing there either.
+//! Every text has an explicit width. So it has the same width in a browser without the font, and does not overlap
+//! there.
 
 use std::fmt::Write;
 
@@ -12,13 +13,13 @@ use crate::text::decimals;
 /// The font of all figures. PNGs are drawn with the built-in font, the first one.
 const FONT_FAMILY: &str = "Ubuntu Light, Ubuntu, DejaVu Sans, Helvetica, Arial, sans-serif";
 
-/// The page, as seen from the files of figures.
+/// The page, relative to the files of figures.
 const PAGE: &str = "../report.html";
 
-/// So many bytes have room in a drawing before it is moved. Most drawings take no more.
+/// The initial capacity of a drawing in bytes. Most drawings need no more.
 const ROOM: usize = 1 << 18;
 
-/// Which part of a text its position refers to.
+/// The part of a text that its position refers to.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Anchor {
     Start,
@@ -49,7 +50,7 @@ impl<'a> Stroke<'a> {
     }
 }
 
-/// The shape of a marker. What differs in colour differs in shape as well.
+/// The shape of a marker. Categories differ in colour and in shape.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Shape {
     Circle,
@@ -72,12 +73,12 @@ impl Shape {
     }
 }
 
-/// The shape of the `index`-th of the things that a figure tells apart.
+/// The shape of the `index`-th category.
 pub(super) fn shape(index: usize) -> Shape {
     [Shape::Circle, Shape::Square, Shape::Triangle, Shape::Diamond, Shape::Wedge][index % 5]
 }
 
-/// How a marker looks.
+/// The appearance of a marker.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Look<'a> {
     pub(super) shape: Shape,
@@ -109,7 +110,7 @@ fn escape(text: &str) -> String {
     clean_text(text).replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }
 
-/// The same for words that stand below each other.
+/// The same for texts of several lines.
 fn escape_lines(text: &str) -> String {
     text.lines().map(escape).collect::<Vec<_>>().join("\n")
 }
@@ -120,7 +121,7 @@ impl Svg {
         Svg { width, title: title.to_owned(), body: String::with_capacity(ROOM) }
     }
 
-    /// How wide the drawing is.
+    /// The width of the drawing.
     pub(super) fn width(&self) -> f64 {
         self.width
     }
@@ -140,7 +141,7 @@ impl Svg {
         self.element(&format!("<polyline points=\"{}\" fill=\"none\" {look}/>", corners(points)));
     }
 
-    /// An area through which one sees what lies below.
+    /// A translucent area.
     pub(super) fn area(&mut self, points: &[(f64, f64)], colour: &str) {
         let points = corners(points);
         self.element(&format!("<polygon points=\"{points}\" fill=\"{colour}\" fill-opacity=\"0.2\"/>"));
@@ -175,12 +176,12 @@ impl Svg {
         self.element(&text_element(&place, size, anchor, colour, text));
     }
 
-    /// A marker. `hover` is what a browser shows when somebody points at it.
+    /// A marker with a hover text.
     pub(super) fn marker(&mut self, at: (f64, f64), look: Look<'_>, hover: &str) {
         self.element(&marker_element(at, look, hover));
     }
 
-    /// A marker that leads to the `anchor` of the page. The Tab key passes it by, since the page's table has all.
+    /// A marker that links to the `anchor` of the page. The Tab key skips it, since the page's table has all links.
     pub(super) fn linked_marker(&mut self, at: (f64, f64), look: Look<'_>, hover: &str, anchor: &str) {
         let name = escape(hover.lines().next().unwrap_or_default());
         self.element(&format!(
@@ -189,7 +190,7 @@ impl Svg {
         ));
     }
 
-    /// A bar that leads to the `anchor` of the page. The Tab key passes it by, as it does markers.
+    /// A bar that links to the `anchor` of the page. The Tab key skips it, like markers.
     pub(super) fn linked_bar(
         &mut self,
         [left, top, right, bottom]: [f64; 4],
@@ -209,7 +210,7 @@ impl Svg {
         ));
     }
 
-    /// A disc through which one sees what lies below, for a share.
+    /// A translucent disc, for a share.
     pub(super) fn disc(&mut self, at: (f64, f64), radius: f64, colour: &str, hover: &str) {
         let [x, y, r] = [at.0, at.1, radius].map(number);
         let paint =
@@ -236,7 +237,7 @@ impl Svg {
     }
 }
 
-/// `svg`, whose markers lead to the page from a file beside it, as a part of that page.
+/// `svg` as a part of the page: its links to the file of the page become links within it.
 pub(super) fn within_page(svg: &str) -> String {
     svg.replace(&format!("<a href=\"{PAGE}#"), "<a href=\"#")
 }

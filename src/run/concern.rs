@@ -1,7 +1,7 @@
 //! Whether an error concerns one job or every job of the run.
 //!
-//! One bad directory must not stop a matrix, and a full disk must not be reported once per job. Two things tell these
-//! apart: the system's error code, and the path that it is about.
+//! One bad directory must not stop a matrix, and a full disk must not be reported once per job. The system's error code
+//! and the path of the error distinguish these cases.
 
 use std::fs;
 use std::io::{self, ErrorKind};
@@ -14,8 +14,7 @@ use crate::files::JobDir;
 use crate::lock::LockError;
 use crate::store::Store;
 
-/// Whether `error`, which occurred while the job of `dir` ran, concerns that directory alone, so that other jobs can
-/// run.
+/// Whether `error`, which occurred while the job of `dir` ran, concerns only that directory: other jobs can still run.
 pub(super) fn concerns_one_job(error: &DispatchError, store: &Store, dir: &JobDir) -> bool {
     if let DispatchError::Lock(LockError::Foreign { path, .. }) = error {
         return path.starts_with(dir.path());
@@ -28,7 +27,7 @@ pub(super) fn concerns_one_job(error: &DispatchError, store: &Store, dir: &JobDi
     path.starts_with(dir.path()) && !is_of_the_system(source) && !is_of_the_store(source, store, dir.path())
 }
 
-/// Whether every other job would fail the same way: the disk is at fault, or a limit of this process or of the system.
+/// Whether every other job would fail in the same way: because of the disk, or a limit of this process or the system.
 fn is_of_the_system(error: &io::Error) -> bool {
     use ErrorKind::{
         OutOfMemory, QuotaExceeded, ReadOnlyFilesystem, ResourceBusy, StaleNetworkFileHandle, StorageFull,
@@ -47,7 +46,7 @@ fn is_of_the_system(error: &io::Error) -> bool {
     kinds.contains(&error.kind()) || numbers.iter().any(|number| error.raw_os_error() == Some(*number as i32))
 }
 
-/// Whether the store is gone, or no directory can be made in it.
+/// Whether the store does not exist, or directories cannot be created in it.
 fn is_of_the_store(error: &io::Error, store: &Store, dir: &Path) -> bool {
     !store.root().is_dir()
         || error.kind() == ErrorKind::PermissionDenied && fs::symlink_metadata(dir).is_err()

@@ -7,7 +7,7 @@ use crate::files::WriteError;
 use crate::lock::{LockError, Owner};
 use crate::store::RestoreError;
 
-/// A run had to end. Everything recorded so far is kept.
+/// The reason why a run had to end. Everything recorded so far is kept.
 #[derive(Debug, thiserror::Error)]
 pub enum DispatchError {
     /// A lock cannot be taken.
@@ -16,16 +16,16 @@ pub enum DispatchError {
     /// The store cannot be written.
     #[error(transparent)]
     Write(#[from] WriteError),
-    /// Something that the run needs is missing.
+    /// A program or file that the run needs is missing.
     #[error(transparent)]
     Site(#[from] SiteError),
-    /// Another `orchestrate` runs on the store, and no lock keeps the two apart.
-    #[error("another orchestrate runs on this store, and no lock keeps the two apart: {}", .0.describe())]
+    /// Another `orchestrate` runs on the store, out of the reach of locks.
+    #[error("another orchestrate runs on this store, and locks cannot coordinate the two: {}", .0.describe())]
     BeyondLocks(Box<Owner>),
-    /// The store stands no longer where it stood when the run began.
+    /// The store was moved or deleted during the run.
     #[error("the store {} was moved or deleted while the run went on", .0.display())]
     StoreGone(PathBuf),
-    /// The system refused a signal handler, or another handle on a file.
+    /// The system did not provide a signal handler or a file handle.
     #[error("cannot listen for signals")]
     Signals(#[source] std::io::Error),
 }

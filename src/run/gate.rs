@@ -1,5 +1,5 @@
-//! Decides whether the machine is as quiet and as cool as a job's limits ask before it starts. Pure: takes readings and
-//! the time waited so far, returns a verdict. `dispatch/pass_gate.rs` reads and waits.
+//! Decides whether the machine is as quiet and as cool as a job's limits require before it starts. Pure: takes readings
+//! and the time waited so far, returns a [`Verdict`]. `dispatch/pass_gate.rs` reads and waits.
 
 use std::time::Duration;
 
@@ -7,10 +7,10 @@ use crate::job::Device;
 use crate::matrix::Limits;
 use crate::text::{beyond, decimals};
 
-/// What the limits of a job ask of the machine.
+/// The requirements of a job's limits on the machine.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Wanted {
-    /// How many processors others may keep busy.
+    /// How many processors other processes may keep busy.
     pub quiet: Option<f64>,
     /// The highest temperature of the device, in °C.
     pub max_temperature: Option<f64>,
@@ -21,26 +21,27 @@ pub(super) struct Wanted {
 /// The state of the machine.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Reading {
-    /// How many processors others kept busy over the last second or more; `None` if the host does not report it.
+    /// How many processors other processes kept busy over the last second or more; `None` if the host does not report
+    /// it.
     pub foreign: Option<f64>,
     /// The temperature of the device in °C; `None` if it cannot be read.
     pub temperature: Option<f64>,
 }
 
-/// What to do with a job that is ready to start.
+/// The decision about a job that is ready to start.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Verdict {
     /// Start it.
     Start,
     /// Keep waiting, for this reason.
     Wait(String),
-    /// Start it anyway, despite this reason: the wait has been long enough.
+    /// Start it despite this reason, because the longest wait is over.
     GiveUp(String),
 }
 
 impl Wanted {
-    /// What `limits` ask of a host with `usable` processors, and with `room` for others beside a job's quota; `None` if
-    /// they ask for nothing.
+    /// The requirements of `limits` on a host with `usable` processors, and with `room` for other processes beside a
+    /// job's quota; `None` if there are none.
     pub(super) fn of(limits: &Limits, usable: u32, room: f64) -> Option<Wanted> {
         let wanted = Wanted {
             quiet: limits.quiet.map(|quiet| quiet.processors(usable, room)),
@@ -50,18 +51,18 @@ impl Wanted {
         (!wanted.is_nothing()).then_some(wanted)
     }
 
-    /// The part that can be judged now. If `has_neighbours`, other jobs run on other devices by permission. Their work
-    /// cannot be told from foreign work, so quiet is not required while they run.
+    /// The requirements that can be judged now. If `has_neighbours`, other jobs run on other devices by permission.
+    /// Their work cannot be distinguished from foreign work, so quiet is not required while they run.
     pub(super) fn beside(&self, has_neighbours: bool) -> Wanted {
         Wanted { quiet: self.quiet.filter(|_| !has_neighbours), ..*self }
     }
 
-    /// Whether any machine will do.
+    /// Whether there are no requirements.
     pub(super) fn is_nothing(&self) -> bool {
         self.quiet.is_none() && self.max_temperature.is_none()
     }
 
-    /// What to do after waiting for `waited`, given `reading`. A missing reading is not waited for.
+    /// The decision after waiting for `waited`, given `reading`. A missing reading is ignored.
     pub(super) fn judge(&self, waited: Duration, reading: Reading) -> Verdict {
         let over = |limit: Option<f64>, reading: Option<f64>| {
             let (limit, reading) = (limit?, reading?);
@@ -116,9 +117,9 @@ mod tests {
     }
 
     #[test]
-    fn a_quiet_and_cool_machine_starts_at_once() {
+    fn on_a_quiet_and_cool_machine_jobs_start_immediately() {
         assert_eq!(judge(0, reading(0.25, 60.0)), Verdict::Start);
-        assert_eq!(judge(1000, reading(0.0, 20.0)), Verdict::Start, "however late");
+        assert_eq!(judge(1000, reading(0.0, 20.0)), Verdict::Start, "also after the timeout");
     }
 
     #[test]

@@ -1,8 +1,8 @@
-//! What the provider of a machine in the cloud announces while a job runs on it: that it takes the machine away, say.
+//! Polls announcements of the cloud provider about the machine while a job runs, such as its preemption: [`Notices`].
 //!
-//! The machine's metadata service is asked, over a link that leaves the machine no further than its host, by a thread
-//! that sleeps in between. One round takes a millisecond every five seconds.
-#![expect(clippy::disallowed_methods, reason = "a notice is seen at a moment")]
+//! A thread queries the machine's metadata service, over a link to its host only, and sleeps in between. A query takes
+//! a millisecond every five seconds.
+#![expect(clippy::disallowed_methods, reason = "a notice has a time")]
 
 use std::convert::Infallible;
 use std::time::Duration;
@@ -14,27 +14,27 @@ use tokio::time::sleep;
 use crate::host::{InCloud, MetadataService};
 use crate::record::CloudNotice;
 
-/// When a job is asked about first. Shorter ones are many, and only those that fail are asked about.
+/// The time of the first query of a job. For shorter jobs, the service is only queried if they fail.
 const FIRST: Duration = Duration::from_secs(1);
 
-/// The time between two rounds, as Amazon recommends it. A provider announces half a minute ahead, at least.
+/// The interval between queries, as Amazon recommends. Providers announce at least half a minute ahead.
 const EVERY: Duration = Duration::from_secs(5);
 
-/// What was announced during one attempt.
+/// The announcements during one attempt.
 #[derive(Debug)]
 pub(super) struct Notices {
-    /// `None` on a machine that is in no cloud.
+    /// `None` on a machine that is not in a cloud.
     service: Option<MetadataService>,
     seen: Vec<CloudNotice>,
 }
 
 impl Notices {
-    /// None yet, on the machine that is in `cloud`.
+    /// No announcements yet, for a machine in `cloud`.
     pub(super) fn on(cloud: Option<&InCloud>) -> Notices {
         Notices { service: cloud.map(|cloud| cloud.service.clone()), seen: Vec::new() }
     }
 
-    /// Asks again and again. Calls `note` with all that was announced, each time when it is more. Never ends.
+    /// Queries repeatedly. Calls `note` with all announcements whenever there is a new one. Never ends.
     pub(super) async fn watch(&mut self, mut note: impl FnMut(&[CloudNotice])) -> Infallible {
         let mut pause = FIRST;
         loop {
@@ -46,7 +46,7 @@ impl Notices {
         }
     }
 
-    /// Asks what is announced now. Returns whether something is new.
+    /// Queries once. Returns whether there is a new announcement.
     pub(super) async fn ask(&mut self) -> bool {
         let Some(service) = self.service.clone() else { return false };
         let kinds = spawn_blocking(move || service.notices()).await.unwrap_or_default();
@@ -59,7 +59,7 @@ impl Notices {
         self.seen.len() > before
     }
 
-    /// What was announced.
+    /// All announcements.
     pub(super) fn into_seen(self) -> Vec<CloudNotice> {
         self.seen
     }

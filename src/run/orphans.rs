@@ -1,10 +1,10 @@
-//! The processes that a worker leaves behind outside of its process group.
+//! Ends the processes that a worker leaves outside of its process group: [`Orphans`].
 //!
-//! On Linux, an orphan comes to its nearest ancestor that has asked for orphans, which is us. So whatever a worker
-//! starts stays below us until it ends, even in a session of its own, without our environment and with all of its files
-//! closed. To see that nothing is left takes one system call. Other systems have nothing like it.
+//! On Linux, the parent of an orphan becomes its nearest ancestor that is a subreaper, as this process is. So every
+//! process that a worker starts stays a descendant of this process until it ends, even in another session, with another
+//! environment and all files closed. One system call shows that all have ended. Other systems lack this feature.
 //!
-//! The first process of a container gets the orphans of everybody in it. There, a worker's are told by their
+//! The first process of a container gets all orphans of the container. There, those of a worker are recognised by their
 //! environment.
 
 use std::collections::BTreeSet;
@@ -17,33 +17,33 @@ use nix::unistd::Pid;
 
 use crate::processes::ProcessTable;
 
-/// How long an orphan may take to end on its own, as one does that ends together with the worker.
+/// How long an orphan may take to end without being killed, as when it ends together with the worker.
 const MOMENT: Duration = Duration::from_millis(200);
 
-/// How long the system may take to end what was killed.
+/// How long the system may take to end a killed process.
 const PATIENCE: Duration = Duration::from_secs(2);
 
 /// Recognises the orphans of a chain that starts now.
 #[derive(Debug)]
 pub(super) struct Orphans {
-    /// What ran below us before, such as the background jobs of a shell that became us. `None` if the system gives us
-    /// no orphans.
+    /// Descendants that existed before, such as background jobs of a shell that replaced itself by this process. `None`
+    /// if orphans do not become children of this process.
     before: Option<BTreeSet<u32>>,
 }
 
 impl Orphans {
-    /// Asks for the orphans of every process below us.
+    /// Makes this process the parent of all orphaned descendants from now on.
     pub(super) fn expect() -> Orphans {
         Orphans { before: become_reaper().then(descendants) }
     }
 
-    /// Whether the system gives us the orphans.
-    pub(super) fn come_to_us(&self) -> bool {
+    /// Whether orphaned descendants become children of this process.
+    pub(super) fn are_reparented(&self) -> bool {
         self.before.is_some()
     }
 
-    /// Ends every orphan of the worker with `variable` in its environment, once the chain itself has ended. Returns
-    /// whether there was any that did not end on its own.
+    /// Ends every orphan of the worker with `variable` in its environment, after the chain has ended. Returns whether
+    /// any had to be killed.
     pub(super) async fn end(&self, variable: &[u8]) -> bool {
         let step = Duration::from_millis(10);
         let (mut waited, mut killed) = (Duration::ZERO, false);
@@ -55,7 +55,7 @@ impl Orphans {
             if waited >= MOMENT {
                 killed = true;
                 for pid in living.into_iter().filter_map(to_pid) {
-                    // Its children become ours as soon as it has ended, and are ended in the next turn.
+                    // Its children become children of this process as soon as it has ended, and are killed next time.
                     let _ = kill(pid, Signal::SIGKILL);
                 }
             }
@@ -75,7 +75,7 @@ impl Orphans {
     }
 }
 
-/// Asks the system to give us the orphans of every process below us. Returns whether it will.
+/// Makes this process a subreaper. Returns whether the system supports that.
 fn become_reaper() -> bool {
     #[cfg(target_os = "linux")]
     return nix::sys::prctl::set_child_subreaper(true).is_ok();
@@ -83,9 +83,9 @@ fn become_reaper() -> bool {
     return false;
 }
 
-/// Takes note of every child that has ended. Returns whether any is left that has not.
+/// Reaps every child that has ended. Returns whether a living child is left.
 ///
-/// Must only be called while nobody waits for a child of ours.
+/// Must not be called while another part of this program waits for a child.
 pub(super) fn reap() -> bool {
     loop {
         match waitpid(None, Some(WaitPidFlag::WNOHANG)) {
@@ -96,12 +96,12 @@ pub(super) fn reap() -> bool {
     }
 }
 
-/// Our living children.
+/// The living children of this process.
 fn children() -> BTreeSet<u32> {
     if reap() { children_in(&living_parents(), std::process::id()).collect() } else { BTreeSet::new() }
 }
 
-/// Everything that lives below us.
+/// The living descendants of this process.
 fn descendants() -> BTreeSet<u32> {
     if !reap() {
         return BTreeSet::new();
@@ -109,7 +109,7 @@ fn descendants() -> BTreeSet<u32> {
     let parents = living_parents();
     let (mut found, mut open) = (BTreeSet::new(), vec![std::process::id()]);
     while let Some(parent) = open.pop() {
-        // A number that is reused while the table is read could make a circle.
+        // An id that is reused while the table is read could make a cycle.
         open.extend(children_in(&parents, parent).filter(|pid| found.insert(*pid)));
     }
     found
@@ -126,7 +126,7 @@ fn children_in(parents: &[(u32, u32)], parent: u32) -> impl Iterator<Item = u32>
     parents.iter().filter(move |(_, of)| *of == parent).map(|(pid, _)| *pid)
 }
 
-/// The number of a process or a group that a signal can be sent to. Zero would mean our own group.
+/// The id of a process or a group to which a signal can be sent. Zero would mean the group of this process.
 pub(super) fn to_pid(number: u32) -> Option<Pid> {
     i32::try_from(number).ok().filter(|number| *number > 0).map(Pid::from_raw)
 }

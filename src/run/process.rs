@@ -1,4 +1,4 @@
-//! The process chain: `time` → worker, in its own process group.
+//! The process chain, [`Chain`]: `time` → worker, in its own process group.
 //!
 //! Signals go to the group. Workers react to SIGINT, while GNU `time` ignores it and still writes its report. SIGTERM
 //! would lose the report, and a signal to `time` alone would leave the worker running.
@@ -35,12 +35,12 @@ use crate::store::WorkerGroup;
 pub struct Chain {
     group: Group,
     process: duct::Handle,
-    /// Tells that some child of ours has ended.
+    /// Signals that a child of this process has ended.
     child_ended: SignalStream,
     orphans: Orphans,
 }
 
-/// The longest time between two looks at a process whose end the system should tell: a signal can be blocked.
+/// The longest interval between checks of a process whose end is normally signalled: the signal can be blocked.
 const LOOK: Duration = Duration::from_secs(1);
 
 /// The input of [`Chain::spawn`].
@@ -69,7 +69,7 @@ impl Chain {
         let mut locks: Vec<RawFd> = inherited(job_lock, device_lock).map(|fd| fd.as_raw_fd()).collect();
         locks.retain(|_| !Fault::NoLockInheritance.is_on());
         let orphans = Orphans::expect();
-        // Listens before there is anything to hear.
+        // Before the process starts, so that its end is not missed.
         let child_ended = signal(SignalKind::child())?;
         let inherited = Inherited::new(locks)?;
         let process = duct::cmd(program, arguments)
@@ -92,14 +92,14 @@ impl Chain {
         Ok(Chain { group, process, child_ended, orphans })
     }
 
-    /// The process group.
+    /// The process group of the worker.
     pub fn group(&self) -> Group {
         self.group
     }
 
     /// Waits until the chain's first process has ended. Cancel safe.
     ///
-    /// No thread waits for the process: to wake that thread, and then us, would delay the next job.
+    /// No thread waits for the process: waking that thread first would delay the next job.
     ///
     /// # Errors
     /// The system does not report how it ended.
@@ -108,30 +108,30 @@ impl Chain {
             if let Some(output) = self.process.try_wait()? {
                 return Ok(output.status);
             }
-            // Any child's end wakes us, and one signal can stand for several.
+            // The signal comes for any child, and one signal can stand for several.
             let _ = tokio::time::timeout(LOOK, self.child_ended.recv()).await;
         }
     }
 
-    /// Whether its first process has ended, although [`Chain::wait`] might not say so yet. `false` where the system
-    /// cannot tell.
+    /// Whether its first process has ended, even if [`Chain::wait`] has not returned yet. `false` where the system
+    /// cannot show that.
     pub fn has_ended(&self) -> bool {
         #[cfg(target_os = "linux")]
         {
             use nix::sys::wait::{Id, WaitPidFlag, WaitStatus, waitid};
             let flags = WaitPidFlag::WEXITED | WaitPidFlag::WNOHANG | WaitPidFlag::WNOWAIT;
-            // Whoever waits for it might have taken note of its end already.
+            // It might have been reaped already; then this is an error.
             waitid(Id::Pid(self.group.0), flags) != Ok(WaitStatus::StillAlive)
         }
         #[cfg(not(target_os = "linux"))]
         false
     }
 
-    /// Ends whatever the chain left behind, after its first process has ended: in its group, and elsewhere.
-    /// `measurement` is the path of its worker's measurement. Returns whether there was anything.
+    /// Ends the remaining processes of the chain after its first process has ended, inside and outside of its group.
+    /// `measurement` is the path of its worker's measurement. Returns whether there were any.
     pub async fn sweep(&self, measurement: &Path) -> bool {
         let in_group = self.group.sweep().await;
-        let elsewhere = match self.orphans.come_to_us() {
+        let elsewhere = match self.orphans.are_reparented() {
             true => self.orphans.end(&worker_variable(measurement)).await,
             false => kill_escaped(measurement),
         };
@@ -139,16 +139,17 @@ impl Chain {
     }
 }
 
-/// Creates the file of an output. Everybody who inherits it writes at its end, also after it was cut.
+/// Creates an output file. Processes that inherit it always write at its end, also after it was cut.
 fn create_for_appending(path: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.write(true).create(true).truncate(true).custom_flags(libc::O_APPEND).open(path)
 }
 
-/// Lets the next process that we start inherit the files `locks`, until this is dropped.
+/// Until this is dropped, the next child process inherits the files `locks`.
 ///
-/// This is done here, and not in the child between fork and exec. A child with nothing to do there is started without a
-/// copy of our memory's tables, which takes longer the more jobs a store holds. Nothing else is started meanwhile.
+/// The flags are set in this process, not in the child between fork and exec. A child without work between these is
+/// started without copying the page tables, which takes longer for larger stores. No other process is started
+/// meanwhile.
 struct Inherited(Vec<RawFd>);
 
 impl Inherited {
@@ -164,7 +165,7 @@ impl Inherited {
 impl Drop for Inherited {
     fn drop(&mut self) {
         for lock in &self.0 {
-            // If it cannot be set, the next process that we ask something keeps the lock until it ends.
+            // If this fails, the next child process keeps the lock until it ends.
             let _ = set_flags(*lock, FdFlag::FD_CLOEXEC);
         }
     }
@@ -186,18 +187,18 @@ pub fn code_and_signal(status: ExitStatus) -> (Option<i32>, Option<i32>) {
 pub struct Group(Pid);
 
 impl Group {
-    /// The group with this number. Zero would mean our own.
+    /// The group with this id. `None` for zero, which would mean the group of this process.
     pub(super) fn numbered(number: u32) -> Option<Group> {
         to_pid(number).map(Group)
     }
 
-    /// Whether it is our own.
+    /// Whether it is the group of this process.
     pub(super) fn is_ours(self) -> bool {
         self.0 == getpgrp()
     }
 
-    /// What a later `orchestrate` needs to find the group. `None` if it does not need anything, because the system has
-    /// a `/proc`, or if the system does not tell when the first process started.
+    /// The note by which a later `orchestrate` finds the group. `None` if it is not needed, because the system has
+    /// `/proc`, or if the system does not report when the first process started.
     pub fn to_note(self) -> Option<WorkerGroup> {
         self.to_note_in(&ProcessTable::of_system(), probe_process_start)
     }
@@ -227,28 +228,28 @@ impl Group {
         let _ = killpg(self.0, signal);
     }
 
-    /// The number of its first process, `time`.
+    /// The id of its first process, `time`.
     pub fn leader(self) -> u32 {
         self.0.as_raw().unsigned_abs()
     }
 
-    /// For tests: the group whose first process has this number.
+    /// For tests: the group whose first process has this id.
     #[cfg(test)]
-    pub(crate) fn led_by(pid: i32) -> Group {
+    pub(crate) fn with_leader(pid: i32) -> Group {
         Group(Pid::from_raw(pid))
     }
 
     fn exists(self) -> bool {
-        // An orphan that has ended still counts until its parent, which we are now, takes note of it.
+        // An orphan that has ended still counts until its parent, which is this process, reaps it.
         reap();
         killpg(self.0, None) != Err(Errno::ESRCH)
     }
 
-    /// Kills whatever is left of the group after its first process has ended. Returns whether there was anything.
+    /// Kills the remaining processes of the group after its first process has ended. Returns whether there were any.
     ///
-    /// Children that end together with the worker get a moment to do so. Meanwhile the group's number cannot come to
-    /// name another group: the system does not reuse it while any process of the group exists. An empty group is
-    /// checked within microseconds.
+    /// Children that end together with the worker get a moment to do so. The group's id cannot refer to another group
+    /// meanwhile: the system does not reuse it while any process of the group exists. An empty group is checked within
+    /// microseconds.
     async fn sweep(self) -> bool {
         if self.is_gone_within(Duration::from_millis(200)).await
             || !self.has_living(&ProcessTable::of_system())
@@ -274,7 +275,7 @@ impl Group {
         true
     }
 
-    /// Who owns the process `pid`. It is the group's if the process or one of its ancestors belongs to the group.
+    /// The owner of the process `pid`. It is the group if the process or one of its ancestors belongs to the group.
     pub fn owner_of(self, pid: u32) -> Owner {
         self.owner_in(&ProcessTable::of_system(), pid)
     }
@@ -292,15 +293,14 @@ impl Group {
 
     /// Whether `pid` or one of its ancestors belongs to the group.
     fn has_descendant(self, table: &ProcessTable, pid: u32) -> bool {
-        // No process tree is deeper than this. The bound matters because a parent's number can be reused while we
-        // climb.
+        // No process tree is deeper than this. The bound matters because a parent's id can be reused meanwhile.
         const DEEPEST: usize = 64;
         let line = std::iter::successors(table.stat(pid), |stat| table.stat(stat.parent));
         line.take(DEEPEST).any(|stat| self.has(&stat))
     }
 
-    /// Whether the group contains anything but zombies. In a container whose first process does not reap, zombies stay
-    /// forever. Without `/proc`, everything that exists counts.
+    /// Whether the group contains processes other than zombies. In a container whose first process does not reap,
+    /// zombies stay forever. Without `/proc`, every process counts.
     fn has_living(self, table: &ProcessTable) -> bool {
         let stats: Vec<ProcessStat> = table.pids().into_iter().filter_map(|pid| table.stat(pid)).collect();
         stats.is_empty() || stats.iter().any(|stat| self.has(stat) && stat.state != 'Z')
@@ -316,17 +316,17 @@ impl Group {
 pub enum Owner {
     /// The group.
     Group,
-    /// Somebody else.
+    /// Another program or user.
     Other {
         /// The name of its program, if the system reports it.
         name: Option<String>,
     },
-    /// Nobody: the process has ended.
+    /// The process has ended.
     Gone,
 }
 
-/// Whether this process sees the same process numbers as the kernel's drivers, because it is in the system's first
-/// namespace of process numbers. A container has its own.
+/// Whether this process sees the same process ids as the kernel's drivers, because it is in the system's first PID
+/// namespace. A container has its own.
 pub fn is_in_first_pid_namespace() -> bool {
     // `PROC_PID_INIT_INO`, which is part of Linux's stable interface.
     const FIRST: &str = "pid:[4026531836]";
@@ -334,13 +334,13 @@ pub fn is_in_first_pid_namespace() -> bool {
 }
 
 /// The processes of the worker that writes its measurement to `path`, including those in another group or session. They
-/// are recognised by their environment; no other process has the same by accident. Empty on a system without `/proc`.
+/// are recognised by their environment, which is unique. Empty on a system without `/proc`.
 fn processes_of_worker(table: &ProcessTable, path: &Path) -> Vec<u32> {
     let variable = worker_variable(path);
     table.pids().into_iter().filter(|pid| table.was_started_with(*pid, &variable)).collect()
 }
 
-/// What only the worker that writes its measurement to `path` has in its environment.
+/// The environment variable, as `NAME=value`, that only the worker that writes its measurement to `path` has.
 pub fn worker_variable(path: &Path) -> Vec<u8> {
     [MEASUREMENT_VARIABLE.as_bytes(), b"=", path.as_os_str().as_bytes()].concat()
 }
@@ -353,11 +353,11 @@ pub fn kill_process(pid: u32) {
     }
 }
 
-/// Kills the processes of a worker of ours that have left its group, since they would keep the device and its lock.
+/// Kills the processes of a worker of this run that have left its group, since they would keep the device and its lock.
 /// Returns whether there were any.
 fn kill_escaped(path: &Path) -> bool {
     let mut found = false;
-    // A process can start another one while we look. A few rounds catch all but malicious ones.
+    // A process can start another one during the search. A few rounds catch all but malicious ones.
     for _ in 0..10 {
         let escaped = processes_of_worker(&ProcessTable::of_system(), path);
         if escaped.is_empty() {
@@ -381,12 +381,12 @@ mod tests {
     }
 
     #[test]
-    fn processes_belong_to_a_group_by_birth() {
+    fn descendants_belong_to_a_group() {
         let proc = FakeProc::new();
         proc.process(1, b"init", 'S', 0, 1)
             .process(20, b"worker", 'S', 1, 20)
             .process(21, b"loader", 'S', 20, 20)
-            .process(30, b"in a group of its own", 'S', 21, 30)
+            .process(30, b"in another group", 'S', 21, 30)
             .process(40, b"a stranger", 'S', 1, 40);
         let table = proc.table();
         let descendants = |of: u32| -> Vec<u32> {
@@ -397,23 +397,23 @@ mod tests {
     }
 
     #[test]
-    fn a_circle_of_parents_is_left() {
+    fn a_cycle_of_parents_ends() {
         let proc = FakeProc::new();
         proc.process(5, b"reused", 'S', 6, 5).process(6, b"reused", 'S', 5, 5);
         assert!(!group(7).has_descendant(&proc.table(), 5));
     }
 
     #[test]
-    fn who_lives_and_is_no_descendant_is_somebody_else() {
+    fn living_processes_that_are_not_descendants_have_another_owner() {
         let proc = FakeProc::new();
         let own = std::process::id();
         let owner = |of: u32, pid| group(of).owner_in(&proc.table(), pid);
-        assert_eq!(owner(7, own), Owner::Other { name: None }, "another user's, say");
+        assert_eq!(owner(7, own), Owner::Other { name: None }, "for example of another user");
         proc.process(own, b"python", 'S', 1, 8);
         assert_eq!(owner(7, own), Owner::Other { name: Some("python".to_owned()) });
         assert_eq!(owner(8, own), Owner::Group);
         for pid in [0, u32::MAX, 1 << 31] {
-            assert_eq!(owner(7, pid), Owner::Gone, "{pid} is no process");
+            assert_eq!(owner(7, pid), Owner::Gone, "{pid} is not a process");
         }
     }
 
@@ -424,6 +424,6 @@ mod tests {
         proc.process(5, b"ended", 'Z', 1, 5).process(6, b"stranger", 'S', 1, 6);
         assert!(!group(5).has_living(&proc.table()));
         proc.process(7, b"caf\xe9", 'S', 1, 5);
-        assert!(group(5).has_living(&proc.table()), "a process counts, whatever it calls itself");
+        assert!(group(5).has_living(&proc.table()), "a process counts even if its name is not UTF-8");
     }
 }

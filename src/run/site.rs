@@ -1,5 +1,5 @@
-//! The programs and directories that a run uses. They are looked up once, before anything starts; whatever is missing
-//! is reported in one sentence.
+//! The programs and directories that a run uses, [`Site`]. They are looked up once, before a job starts; the first
+//! missing one is reported as [`SiteError`].
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -15,10 +15,10 @@ use crate::lock::lock_dir_path;
 use crate::plan::{Decided, Invocation, InvocationError, Outputs, Plan, Profiler, Surroundings, invocation};
 use crate::record::{GitFacts, LockReach, SlurmFacts, TimeFlavour, WorkerFacts, dropped};
 
-/// Something that a run needs is missing.
+/// A program or file that a run needs is missing.
 #[derive(Debug, thiserror::Error)]
 pub enum SiteError {
-    /// Programs cannot be searched for at all.
+    /// Programs cannot be searched.
     #[error(transparent)]
     Programs(#[from] ProgramsError),
     /// The shipped worker is missing.
@@ -52,7 +52,7 @@ pub enum SiteError {
         /// Why, as a sentence.
         why: String,
     },
-    /// A signal came while the command was tried.
+    /// A signal arrived while the command was tried.
     #[error(transparent)]
     Stopped(#[from] Stopped),
     /// A path that is written to a file or an environment is not UTF-8.
@@ -67,7 +67,7 @@ pub struct Site {
     pub directory: PathBuf,
     /// The directory with the locks of the host and its devices; need not exist.
     pub lock_dir: PathBuf,
-    /// Whom these locks exclude.
+    /// Which processes these locks exclude.
     pub lock_reach: LockReach,
     /// The program at the head of every chain.
     pub time: TimeTool,
@@ -77,8 +77,8 @@ pub struct Site {
 }
 
 impl Site {
-    /// Looks up everything that the jobs of `decided` need if they run. Their workers are hashed here: for libtorch
-    /// this takes a second, and no signal should have to wait that long later.
+    /// Looks up everything that the jobs of `decided` need if they run. Hashes their workers: for libtorch this takes a
+    /// second, for which signals should not be delayed later.
     ///
     /// # Errors
     /// [`SiteError`] for the first thing that is missing.
@@ -139,8 +139,7 @@ impl Site {
         path.cloned().unwrap_or_else(|| DEFAULT_PATH.to_owned())
     }
 
-    /// The names of the variables of ours that are not in a worker's `environment`, as far as a training could miss
-    /// them.
+    /// The names of variables of this process that are not in a worker's `environment` and that a training could need.
     pub fn dropped(&self, environment: &BTreeMap<String, String>) -> Vec<&str> {
         dropped(&self.programs.surroundings.ambient, environment)
     }
@@ -164,18 +163,18 @@ impl Site {
         Ok(argv)
     }
 
-    /// How the programs of the worker of `job` are named.
+    /// The names of the programs of the worker of `job`.
     pub fn named(&self, job: &Job, invocation: &Invocation) -> Named {
         self.programs.named(job, invocation)
     }
 
-    /// The worker of `job`, by its bytes.
+    /// The facts about the worker of `job`, including the hash of its files.
     pub fn worker(&mut self, job: &Job, invocation: &Invocation) -> WorkerFacts {
         self.programs.worker(job, invocation)
     }
 }
 
-/// Checks what a job needs before anything is started. Returns how its worker will be called, without the output paths.
+/// Checks the needs of a job before the run starts. Returns the call of its worker, without the output paths.
 fn check_job(
     job: &Job,
     plan: &Plan,

@@ -1,4 +1,4 @@
-//! Watches a running process chain until it ends: on its own, at its deadline, or because the run was told to stop.
+//! Supervises a running process chain until it ends: by finishing, at its deadline, or because the run is stopped.
 
 use std::io;
 use std::path::PathBuf;
@@ -20,12 +20,12 @@ use crate::record::Ending;
 use crate::stop::{Stop, StopSignals};
 use crate::store::End;
 
-/// Stands for "never": tokio needs an instant, so this is far in the future.
+/// Represents "never": tokio needs an instant, so this is far in the future.
 pub(super) const NEVER: Duration = Duration::from_secs(30 * 365 * 24 * 3600);
 
-/// The end of an attempt of this run, which ended just now.
-#[expect(clippy::disallowed_methods, reason = "a run happens in time")]
-pub(super) fn seen(ending: Ending, left_processes: bool) -> End {
+/// The end of an attempt of this run that has just ended.
+#[expect(clippy::disallowed_methods, reason = "an attempt records its end")]
+pub(super) fn ended_now(ending: Ending, left_processes: bool) -> End {
     let (at, counters) = (Utc::now(), Some(probe_counters()));
     End { ending, at, clock_was_set: false, counters, adopted: false, left_processes }
 }
@@ -46,14 +46,14 @@ pub(super) async fn supervise(
     let mut stopping = Stopping { ending: None, kill_at: start + NEVER, killed: false };
     let mut deadline = start + limits.timeout.min(NEVER);
     let mut tick = interval_at(start + Duration::from_secs(1), Duration::from_secs(1));
-    // After the whole machine was suspended, one look is enough.
+    // After the whole machine was suspended, one check is enough.
     tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let exit = loop {
         tokio::select! {
             biased;
             exit = chain.wait() => break exit,
             () = sleep_until(deadline), if stopping.ending.is_none() => {
-                // We might have been suspended while it ended in time. Its end is about to be reported.
+                // This process might have been suspended while the chain ended in time. Its end is reported next.
                 if chain.has_ended() {
                     deadline = start + NEVER;
                     continue;
@@ -73,8 +73,8 @@ pub(super) async fn supervise(
             }
             _ = tick.tick() => {
                 bound_output(attempt, limits);
-                stopping.heed_request(job, attempt, group, limits.grace, observer);
-                tell_unrecorded(recorder.look(Some(group)), observer);
+                stopping.check_stop_request(job, attempt, group, limits.grace, observer);
+                warn_unrecorded(recorder.look(Some(group)), observer);
                 if let Some(progress) = progress.look() {
                     observer.event(&Event::Progress { job, progress });
                 }
@@ -82,29 +82,29 @@ pub(super) async fn supervise(
         }
     };
     // The window might have ended just now: its energy needs counters from both sides of its end.
-    tell_unrecorded(recorder.look(Some(group)), observer);
+    warn_unrecorded(recorder.look(Some(group)), observer);
     let left_processes = chain.sweep(&attempt.measurement()).await;
-    seen(stopping.ending.unwrap_or_else(|| ended(exit)), left_processes)
+    ended_now(stopping.ending.unwrap_or_else(|| ended(exit)), left_processes)
 }
 
-/// Cuts what the worker has written beyond the limit. If that fails, the disk is the limit.
+/// Cuts the worker's output to the limit. Errors are ignored; then only the disk limits it.
 pub(super) fn bound_output(attempt: &AttemptDir, limits: &Limits) {
     for path in [attempt.stdout(), attempt.stderr()] {
         let _ = keep_within(&path, limits.output);
     }
 }
 
-/// The end of a chain that nobody stopped.
+/// The end of a chain that was not stopped.
 fn ended(exit: io::Result<ExitStatus>) -> Ending {
     match exit.map(code_and_signal) {
         Ok((code, signal)) => Ending::Ended { code, signal },
-        // The files it left tell more than a failed wait.
-        Err(_) => Ending::UNSEEN,
+        // Its files contain more information than a failed wait.
+        Err(_) => Ending::UNOBSERVED,
     }
 }
 
 /// Warns if the sensors' samples cannot be written. The job itself is not affected.
-pub(super) fn tell_unrecorded(written: std::io::Result<()>, observer: &mut dyn Observer) {
+pub(super) fn warn_unrecorded(written: std::io::Result<()>, observer: &mut dyn Observer) {
     if let Err(error) = written {
         let text =
             format!("cannot write telemetry.csv: {error}; sensors are not recorded for the rest of this job");
@@ -121,17 +121,17 @@ pub(super) fn stopping_event(stop: Stop) -> Event<'static> {
 }
 
 fn interrupted(by: &str) -> Ending {
-    Ending::Interrupted { message: format!("orchestrate was told to stop by {by}") }
+    Ending::Interrupted { message: format!("orchestrate was stopped by {by}") }
 }
 
-/// The end of a worker that somebody asked to end, and no other.
-pub(super) fn asked() -> Ending {
-    Ending::Interrupted { message: "somebody stopped it with `orchestrate stop`".to_owned() }
+/// The ending of a single worker that was stopped with `orchestrate stop`.
+pub(super) fn stopped_on_request() -> Ending {
+    Ending::Interrupted { message: "it was stopped with `orchestrate stop`".to_owned() }
 }
 
-/// How far the stop order has gone: SIGINT to the group, grace, SIGKILL to the group.
+/// The progress of stopping a chain: SIGINT to the group, grace, SIGKILL to the group.
 struct Stopping {
-    /// Why it is stopped; `None` while it runs undisturbed.
+    /// The reason for stopping it; `None` while it runs undisturbed.
     ending: Option<Ending>,
     kill_at: Instant,
     killed: bool,
@@ -147,8 +147,8 @@ impl Stopping {
         }
     }
 
-    /// Starts to stop it if somebody asks to end this worker alone.
-    fn heed_request(
+    /// Starts to stop it if `orchestrate stop` has requested the end of this worker.
+    fn check_stop_request(
         &mut self,
         job: &Job,
         attempt: &AttemptDir,
@@ -159,7 +159,7 @@ impl Stopping {
         if self.ending.is_none() && attempt.stop().exists() {
             let text = format!("`orchestrate stop` asked the worker of {} to end", job.label());
             observer.event(&Event::Note(&text));
-            self.gently(group, asked(), grace);
+            self.gently(group, stopped_on_request(), grace);
         }
     }
 
@@ -176,7 +176,7 @@ struct ProgressTail {
 }
 
 impl ProgressTail {
-    /// The progress that the worker has reported since the last look, if any.
+    /// The progress that the worker has reported since the last check, if any.
     fn look(&mut self) -> Option<Progress> {
         let progress = last_progress(&tail(&self.path, PROGRESS_LIMIT)?);
         if progress.is_none() || progress == self.last {

@@ -1,4 +1,4 @@
-//! The worker of an `orchestrate` that died: which processes it has, and how they are ended.
+//! Finds and ends the processes of a worker whose `orchestrate` died: [`Groups`], [`end_worker`].
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use crate::host::probe_process_start;
 use crate::processes::ProcessTable;
 use crate::store::{Attempt, Survivor, Survivors};
 
-/// The process groups of a worker. What a launcher starts can have groups of its own.
+/// The process groups of a worker. Processes that a launcher starts can be in separate groups.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Groups(Vec<Group>);
 
@@ -19,8 +19,7 @@ impl Groups {
         Groups::of_worker_in(&ProcessTable::of_system(), dir, attempt, probe_process_start)
     }
 
-    /// [`Groups::of_worker`] among the processes of `table`. `start` tells when a process started where there is no
-    /// table.
+    /// [`Groups::of_worker`] among the processes of `table`. Without a table, `start` returns when a process started.
     fn of_worker_in(
         table: &ProcessTable,
         dir: &AttemptDir,
@@ -34,7 +33,7 @@ impl Groups {
         Some(Groups(vec![Group::numbered(noted.leader)?]))
     }
 
-    /// The groups of `survivors`. Our own is none of theirs.
+    /// The groups of `survivors`, without that of this process.
     fn of(survivors: &[Survivor]) -> Option<Groups> {
         let mut numbers: Vec<u32> = survivors.iter().map(|survivor| survivor.group).collect();
         numbers.sort_unstable();
@@ -60,13 +59,13 @@ impl Groups {
                 group.is_gone_within(bound).await;
             }
         };
-        // If they are not gone by then, they are killed.
+        // Otherwise, the caller kills them.
         let _ = tokio::time::timeout(bound, gone).await;
     }
 }
 
-/// Ends the worker of `attempt` in `dir`: gently, and by force after the grace of its limits. Returns whether there was
-/// one.
+/// Ends the worker of `attempt` in `dir`: SIGINT first, SIGKILL after the grace of its limits. Returns whether it was
+/// running.
 pub(super) async fn end_worker(dir: &AttemptDir, attempt: &Attempt) -> bool {
     let Some(groups) = Groups::of_worker(dir, attempt) else { return false };
     groups.interrupt();
@@ -76,10 +75,10 @@ pub(super) async fn end_worker(dir: &AttemptDir, attempt: &Attempt) -> bool {
     true
 }
 
-/// Kills the processes of the worker of `attempt` in `dir`, whatever group they are in, since they would keep the
-/// device and its lock.
+/// Kills the processes of the worker of `attempt` in `dir`, in all groups, since they would keep the device and its
+/// lock.
 pub(super) fn kill_survivors(dir: &AttemptDir, attempt: &Attempt) {
-    // A process can start another one while we look. A few rounds catch all but malicious ones.
+    // A process can start another one during the search. A few rounds catch all but malicious ones.
     for _ in 0..10 {
         let found = Survivors::of_system().of(dir, attempt);
         if found.is_empty() {
@@ -119,7 +118,7 @@ mod tests {
             .file(12, "environ", environment.as_bytes())
             .process(13, b"loader", 'S', 12, 12)
             .file(13, "environ", environment.as_bytes());
-        // The table tells, so nothing else is asked.
+        // The table is complete, so the noted group is not used.
         let noted = attempt().with_worker_in(WorkerGroup { leader: 8, start: "now".into() });
         let find = |dir| Groups::of_worker_in(&proc.table(), dir, &noted, |_| panic!("asked"));
         assert_eq!(find(&dir), Some(groups(&[9, 12])));
@@ -128,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_table_of_processes_a_worker_is_known_by_its_noted_group() {
+    fn without_a_process_table_a_worker_is_found_by_its_noted_group() {
         let proc = FakeProc::new();
         let table = ProcessTable::in_directory(proc.root().join("nowhere"));
         let directory = tempfile::tempdir().unwrap();
@@ -141,19 +140,11 @@ mod tests {
         fs::create_dir_all(dir.path()).unwrap();
         fs::write(dir.attempt(), to_sealed_json(&attempt)).unwrap();
         assert_eq!(find(&start), None, "nothing was noted, as in an attempt of an older version");
-        assert_eq!(
-            Group::numbered(8).unwrap().to_note_in(&table, start),
-            None,
-            "a number alone is not noted"
-        );
+        assert_eq!(Group::numbered(8).unwrap().to_note_in(&table, start), None, "an id alone is not noted");
         attempt.note_group(&dir, Group::numbered(9).unwrap().to_note_in(&table, start).unwrap()).unwrap();
         assert_eq!(find(&start), Some(groups(&[9])));
-        assert_eq!(
-            find(&|_| Some("Mon Nov 23 01:02:04 2026".into())),
-            None,
-            "another process has its number"
-        );
+        assert_eq!(find(&|_| Some("Mon Nov 23 01:02:04 2026".into())), None, "another process has its id");
         assert_eq!(find(&|_| None), None, "it has ended");
-        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1, "nothing is left");
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1, "no temporary file is left");
     }
 }

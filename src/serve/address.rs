@@ -1,4 +1,4 @@
-//! Which page is meant.
+//! The addresses of pages.
 
 /// A page.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -9,7 +9,7 @@ pub(super) enum Address {
     Plan(String),
     /// The job whose directory has this name.
     Job {
-        /// That name.
+        /// The name of the directory.
         name: String,
         /// The attempt whose logs are shown; the last one if `None`.
         attempt: Option<u32>,
@@ -17,8 +17,8 @@ pub(super) enum Address {
 }
 
 impl Address {
-    /// The way from this page to the index, to be put in front of a link. Links are relative, so that a proxy can show
-    /// the pages below a path.
+    /// The relative path from this page to the index, the prefix of links. Links are relative, so that a proxy can
+    /// serve the pages below a path.
     pub(super) fn to_index(&self) -> &'static str {
         match self {
             Address::Index => "",

@@ -16,7 +16,7 @@ use super::pages::Shown;
 use super::source::Source;
 use super::viewers::{Viewer, Viewers};
 
-/// How often the store is polled while there are viewers. Twice as often doubles what the live pages cost a worker.
+/// The interval of polling the store while there are viewers. Halving it doubles the cost of live pages for a worker.
 const PERIOD: Duration = Duration::from_secs(2);
 
 /// A request to the thread.
@@ -29,7 +29,7 @@ enum Ask {
     Joined(Address),
 }
 
-/// The way to the thread.
+/// The sending side of the channel to the thread.
 #[derive(Clone, Debug)]
 pub(super) struct Desk {
     asks: Sender<Ask>,
@@ -92,7 +92,7 @@ fn answer<S: Source>(mut library: Library<S>, viewers: &Viewers, questions: &Rec
             false => questions.recv_timeout(PERIOD.saturating_sub(polled.elapsed())),
         };
         match asked {
-            // The connection may be closed meanwhile.
+            // The connection may have been closed meanwhile.
             Ok(Ask::Page(address, reply)) => drop(reply.send(library.page(&address))),
             Ok(Ask::File(plan, path, reply)) => drop(reply.send(library.file(&plan, &path))),
             Ok(Ask::Joined(address)) => library.joined(&address),

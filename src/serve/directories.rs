@@ -9,8 +9,8 @@ use crate::store::Store;
 /// The most directories in the cache.
 const MOST: usize = 256;
 
-/// Finds the directories of jobs in a store. A name is looked up in the list of the store and never becomes a path.
-/// Found directories are cached, so that a growing log does not list the store each time.
+/// Finds the directories of jobs in a store. A name is looked up in the listing of the store and never becomes a path.
+/// Found directories are cached, so that polling a growing log does not list the store each time.
 #[derive(Debug)]
 pub(super) struct Directories {
     store: Store,
@@ -18,7 +18,7 @@ pub(super) struct Directories {
 }
 
 impl Directories {
-    /// Those of `store`.
+    /// The directories of `store`.
     pub(super) fn of(store: Store) -> Directories {
         Directories { store, found: Mutex::default() }
     }

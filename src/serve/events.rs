@@ -1,5 +1,5 @@
-//! Server-sent events of an open page: its version, the sizes of its logs, and the sensors. The page then fetches what
-//! it lacks.
+//! Server-sent events of an open page: its version, the sizes of its logs, and the sensors. The page then fetches the
+//! missing parts.
 
 use std::convert::Infallible;
 use std::time::Duration;
@@ -31,7 +31,7 @@ pub(super) fn events(
     Sse::new(stream).keep_alive(KeepAlive::new().interval(SILENCE))
 }
 
-/// The name and data of the next event for a viewer that has `sent`. `None` if nothing differs.
+/// The name and data of the next event for a viewer to which `sent` was sent. `None` if nothing has changed.
 fn next(news: &News, sent: &mut News) -> Option<(&'static str, String)> {
     if news.version != sent.version {
         sent.version = news.version;

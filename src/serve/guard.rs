@@ -1,4 +1,4 @@
-//! Whether a request may be answered at all. Pure.
+//! The decision whether a request is answered, refused or redirected. Pure.
 
 use axum::http::header::{COOKIE, HOST};
 use axum::http::request::Parts;
@@ -6,7 +6,7 @@ use axum::http::{Method, StatusCode};
 
 use super::token::Token;
 
-/// Who has access.
+/// The condition for access.
 #[derive(Clone, Debug)]
 pub enum Access {
     /// Requests on the loopback device for a name of this machine.
@@ -22,7 +22,7 @@ pub(super) enum Verdict {
     Pass,
     /// It is refused, for the reason in this sentence.
     Refuse(StatusCode, &'static str),
-    /// Its URL has the token: the answer sets a cookie and redirects to the URL without it.
+    /// Its URL has the token: the answer sets a cookie and redirects to the URL without the token.
     Enter {
         /// The value of `Set-Cookie`.
         cookie: String,
@@ -34,14 +34,14 @@ pub(super) enum Verdict {
 /// The names of the loopback device.
 const OWN_NAMES: [&str; 3] = ["localhost", "127.0.0.1", "[::1]"];
 
-const READ_ONLY: &str = "these pages can only be read: GET and HEAD";
+const READ_ONLY: &str = "these pages are read-only: use GET or HEAD";
 const OTHER_HOST: &str = "this server only answers requests for localhost, 127.0.0.1 and [::1], so that other sites \
                           cannot read it through their own host name (DNS rebinding); `orchestrate serve --bind \
                           ADDR` answers to other names, with a token";
 const NO_TOKEN: &str =
     "open the URL that `orchestrate serve` printed: it contains the token that these pages need";
 
-/// Judges the request with the head `parts`.
+/// Judges the request with the headers `parts`.
 pub(super) fn judge(access: &Access, parts: &Parts) -> Verdict {
     if parts.method != Method::GET && parts.method != Method::HEAD {
         return Verdict::Refuse(StatusCode::METHOD_NOT_ALLOWED, READ_ONLY);
@@ -53,7 +53,8 @@ pub(super) fn judge(access: &Access, parts: &Parts) -> Verdict {
     }
 }
 
-/// Whether every host name of the request is one of this machine. The port is not compared: forwarding changes it.
+/// Whether every host name of the request is one of this machine. Ports are not compared, because forwarding changes
+/// them.
 fn is_own_host(parts: &Parts) -> bool {
     let named = parts.headers.get_all(HOST).iter().map(|host| host.to_str().unwrap_or_default());
     let in_line = parts.uri.authority().map(|authority| authority.as_str());
@@ -92,7 +93,7 @@ fn cookies<'p>(parts: &'p Parts, name: &str) -> impl Iterator<Item = &'p str> {
     pairs.filter(move |(own, _)| *own == name).map(|(_, value)| value)
 }
 
-/// `path` and `query` as a place of this server: more than one slash at the beginning would name another host.
+/// `path` and `query` as a location on this server. Several slashes at the beginning would name another host.
 fn place(path: &str, query: &str) -> String {
     let path = path.trim_start_matches(['/', '\\']);
     if query.is_empty() { format!("/{path}") } else { format!("/{path}?{query}") }
@@ -119,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn only_names_of_this_machine_are_answered_whatever_their_port() {
+    fn answers_only_names_of_this_machine_on_any_port() {
         let get = |host: &str| status(&judge(&Access::Loopback, &parts("GET", "/", &[("host", host)])));
         for host in ["localhost", "LocalHost:8080", "127.0.0.1:1", "127.0.0.1", "[::1]", "[::1]:65535"] {
             assert_eq!(get(host), 200, "{host}");
@@ -151,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_can_be_written() {
+    fn rejects_methods_that_write() {
         let token = Access::Token(Token::random().unwrap());
         for access in [Access::Loopback, token] {
             for method in ["POST", "PUT", "DELETE", "PATCH", "OPTIONS", "TRACE", "CONNECT", "PROPFIND"] {
@@ -164,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn the_token_opens_and_then_its_cookie_does() {
+    fn accepts_the_token_and_then_its_cookie() {
         let token = Token::random().unwrap();
         let (access, word, name) =
             (Access::Token(token.clone()), token.reveal().to_owned(), token.cookie_name());
@@ -186,7 +187,7 @@ mod tests {
             (format!("/?token={shorter}"), String::new()),
             (format!("/?TOKEN={word}"), String::new()),
             (format!("/?token={}", if upper == word { "0" } else { &upper }), String::new()),
-            // A wrong token is no request without one.
+            // A request with a wrong token and the cookie is refused, too.
             ("/?token=0".to_owned(), format!("{name}={word}")),
         ] {
             assert_eq!(status(&get(&target, &cookie)), 401, "{target} {cookie}");
@@ -194,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn the_place_without_the_token_is_on_this_server() {
+    fn redirects_stay_on_this_server() {
         assert_eq!(place("//evil.example/", ""), "/evil.example/");
         assert_eq!(place("/\\evil.example/", ""), "/evil.example/");
         assert_eq!(place("/", ""), "/");

@@ -1,4 +1,4 @@
-//! Renders the pages of a store, each once for all of its viewers.
+//! Renders and caches the pages of a store, each once for all of its viewers.
 #![expect(clippy::disallowed_methods, reason = "pages are rendered again after a pause")]
 
 use std::collections::HashMap;
@@ -18,13 +18,13 @@ use crate::report::File;
 /// The least time between two versions of a page.
 const PAUSE: Duration = Duration::from_secs(2);
 
-/// Rendering a page takes at most one of so many parts of the time: a worker needs the processors.
+/// At most one part in this many of the time is spent rendering a page, because a worker needs the processors.
 const SHARE: u32 = 20;
 
-/// The most pages that are kept.
+/// The most cached pages.
 const MOST: usize = 16;
 
-/// Makes the pages of a store.
+/// The pages of a store.
 pub(super) struct Library<S> {
     source: S,
     pages: Pages,
@@ -37,17 +37,17 @@ pub(super) struct Library<S> {
     trouble: Option<String>,
 }
 
-/// A page that was made.
+/// A cached page.
 struct Entry {
     shown: Arc<Shown>,
-    /// The reading that it shows; `None` if it shows an older report than that.
+    /// The reading of the store that it shows; `None` if its report is older than its other parts.
     reading: Option<u64>,
     effort: Effort,
     report: Option<MadeReport>,
     job: Option<OpenJob>,
 }
 
-/// When something was made, and how long that took.
+/// The time at which a page or report was made, and how long that took.
 #[derive(Clone, Copy)]
 struct Effort {
     began: Instant,
@@ -55,7 +55,7 @@ struct Effort {
 }
 
 impl Effort {
-    /// Whether it is too early to make the same again.
+    /// Whether it is too early to make it again.
     fn is_young(&self) -> bool {
         self.began.elapsed() < PAUSE.max(self.took * SHARE)
     }
@@ -64,7 +64,7 @@ impl Effort {
 /// The report of a plan.
 struct MadeReport {
     report: Result<Report, String>,
-    /// The results that it shows.
+    /// The number of [`Source::results`] that it shows.
     results: u64,
     effort: Effort,
 }
@@ -78,7 +78,7 @@ struct OpenJob {
 }
 
 impl<S: Source> Library<S> {
-    /// The pages of the store that `source` reads, for `viewers`.
+    /// The pages of the store of `source`, for `viewers`.
     pub(super) fn new(
         source: S,
         pages: Pages,
@@ -89,13 +89,13 @@ impl<S: Source> Library<S> {
         Library { source, pages, directories, viewers, entries, reading: 0, trouble: None }
     }
 
-    /// The page at `address` as it is now, or as it was a moment ago. `None` if there is none.
+    /// The page at `address`, current or a moment old. `None` if there is none.
     pub(super) fn page(&mut self, address: &Address) -> Option<Arc<Shown>> {
         self.refresh();
         let entry = self.entry(address)?;
         match entry.job.take() {
             None => Some(Arc::clone(&entry.shown)),
-            // Its logs grow while nothing else changes.
+            // Its logs can grow without any other change.
             Some(job) => {
                 let shown = self.job_page(address, &job);
                 self.entries.get_mut(address)?.job = Some(job);
@@ -148,7 +148,7 @@ impl<S: Source> Library<S> {
         self.viewers.announce(address, news);
     }
 
-    /// What is kept of the page at `address`, made anew if the store was read since and that is due. `None` if there is
+    /// The cached page at `address`, made again if the store was read since and its pause is over. `None` if there is
     /// no such page.
     fn entry(&mut self, address: &Address) -> Option<&mut Entry> {
         let reading = self.reading;
@@ -178,7 +178,7 @@ impl<S: Source> Library<S> {
                 let results = self.source.results(name);
                 let reading = reading.filter(|_| report.results == results);
                 let entry = entry(shown);
-                // The report has its own pause.
+                // The report has a separate pause.
                 let is_new = report.effort.began >= began;
                 let took = entry.effort.took.saturating_sub(if is_new {
                     report.effort.took
@@ -330,7 +330,7 @@ mod tests {
     }
 
     #[test]
-    fn a_page_is_rendered_once_for_all_viewers_until_something_changes() {
+    fn a_page_is_rendered_once_per_change() {
         let mut library = library();
         assert_eq!(library.source.reads, 0, "nothing was requested yet");
         let first = library.page(&plan()).unwrap();
@@ -340,7 +340,7 @@ mod tests {
         age(&mut library);
         library.page(&plan());
         assert_eq!((library.source.reads, library.source.reports), (1, 1));
-        // Something else has changed: the bar is made again, and not the report.
+        // Another part has changed: only the bar is made again, not the report.
         library.source.has_changed = true;
         assert_ne!(library.page(&plan()).unwrap().version, first.version);
         assert_eq!((library.source.reads, library.source.reports), (2, 1));
@@ -362,7 +362,7 @@ mod tests {
     }
 
     #[test]
-    fn unknown_names_have_no_page_and_an_unreadable_store_is_reported() {
+    fn rejects_unknown_names_and_reports_an_unreadable_store() {
         let mut library = library();
         assert!(library.page(&Address::Plan("u".to_owned())).is_none());
         assert!(library.page(&Address::Job { name: "j".to_owned(), attempt: None }).is_none());

@@ -9,15 +9,15 @@ use crate::clean::{lines_of_log, printable, whole_letters};
 use crate::files::{AttemptDir, Below, open_below};
 use crate::job::Kind;
 
-/// The most of a log that is read at once: its end. In bytes.
+/// The most bytes of a log that are read at a time, from its end.
 pub(super) const TAIL: u64 = 64 << 10;
 
 /// A piece of a log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Piece {
-    /// The byte at which it begins. It differs from the requested one if too much lies in between.
+    /// The byte at which it begins. It differs from the requested one if too much was skipped.
     pub(super) from: u64,
-    /// The byte after its last one: where the next piece begins.
+    /// The byte after its last one, at which the next piece begins.
     pub(super) end: u64,
     /// The size of the whole log, in bytes.
     pub(super) size: u64,
@@ -25,7 +25,7 @@ pub(super) struct Piece {
     pub(super) text: String,
 }
 
-/// The logs of the attempt in `dir`, by name. They do not need to exist.
+/// The logs of the attempt in `dir`, by name, whether they exist or not.
 pub(super) fn logs_of(dir: &AttemptDir) -> Vec<(String, PathBuf)> {
     let profiles = [Kind::Ncu, Kind::Perf].into_iter().filter_map(|kind| dir.profile(kind));
     let own = [dir.stderr(), dir.stdout(), dir.time(), dir.measurement()];
@@ -44,7 +44,7 @@ pub(super) fn sizes(root: &Path, dir: &AttemptDir) -> BTreeMap<String, u64> {
 /// `None`. If more than [`TAIL`] follows `from`, or the log is shorter than that, it is the end, too.
 ///
 /// # Errors
-/// It is not there, cannot be read, or a symbolic link leads to it.
+/// It does not exist, cannot be read, or is reached through a symbolic link.
 pub(super) fn read_piece(root: &Path, path: &Path, from: Option<u64>) -> io::Result<Piece> {
     let mut file = open_below(root, path)?;
     let size = file.metadata()?.len();
@@ -66,7 +66,7 @@ fn read_at(file: &mut File, begin: u64) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// How many bytes at the beginning of `bytes` belong to a line, or at least a letter, that began before.
+/// The number of bytes at the beginning of `bytes` that belong to a line, or at least to a letter, that began before.
 fn cut_line(bytes: &[u8]) -> usize {
     let line = bytes.iter().position(|byte| *byte == b'\n').map(|at| at + 1);
     line.unwrap_or_else(|| bytes.iter().take_while(|byte| **byte & 0xc0 == 0x80).count())
@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn a_log_is_read_from_where_it_ended_before() {
+    fn reads_a_log_from_the_end_of_the_last_piece() {
         let root = tempfile::tempdir().unwrap();
         let dir = attempt(root.path());
         let read = |from| read_piece(root.path(), &dir.stdout(), from).unwrap();
@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn a_link_or_a_directory_is_no_log() {
+    fn rejects_links_and_directories() {
         let root = tempfile::tempdir().unwrap();
         let dir = attempt(root.path());
         fs::write(root.path().join("secret"), "secret").unwrap();

@@ -1,9 +1,9 @@
-//! The live pages of a store, served over HTTP: an index, the report of each plan, a page for each job with its logs.
-//! The verb `serve` calls it, and provides what the pages show as a [`Source`].
+//! The live pages of a store, served over HTTP: an index, the report of each plan, and one page per job with its logs.
+//! The verb `serve` calls it, and provides the contents of the pages as a [`Source`].
 //! It never writes a file, starts nothing, and never builds a path from the text of a request.
 //!
 //! ```text
-//! server ─▶ guard ─▶ routes ─▶ desk ══▶ library (a thread of its own) ─▶ Source
+//! server ─▶ guard ─▶ routes ─▶ desk ══▶ library (separate thread) ─▶ Source
 //!                      │         │         │
 //!                      ▼         ▼         ▼
 //!                    logs     viewers    pages

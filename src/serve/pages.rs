@@ -14,7 +14,7 @@ use super::source::{Index, JobView, Progress, RunningJob, Section};
 use crate::report::{PageParts, encoded, environment};
 use crate::text::{capitalised, size_text};
 
-/// The style sheet and the script that all live pages share.
+/// The style sheet and the script of all live pages.
 pub(super) const LIVE_STYLE: &str = include_str!("../../templates/serve/live.css");
 pub(super) const LIVE_SCRIPT: &str = include_str!("../../templates/serve/live.js");
 
@@ -39,7 +39,7 @@ pub(super) struct Shown {
     pub(super) status: StatusCode,
     /// The page.
     pub(super) html: String,
-    /// Differs from that of every other content of the page. Never 0.
+    /// A number that depends on the content of the page. Never 0.
     pub(super) version: u64,
 }
 
@@ -112,7 +112,7 @@ struct JobPage<'a> {
     began: Option<String>,
     sensors: &'a str,
     why: Option<String>,
-    /// The way to the page of the job.
+    /// The relative path to the page of the job.
     job: &'a str,
     attempt: Option<u32>,
     attempts: Vec<AttemptView<'a>>,
@@ -142,14 +142,14 @@ struct LogView<'a> {
 }
 
 impl Pages {
-    /// Those of the built-in templates.
+    /// A renderer with the built-in templates.
     ///
     /// # Errors
-    /// A template is invalid, which a test excludes.
+    /// A template is invalid, which tests exclude.
     pub(super) fn built_in() -> Result<Pages, Error> {
         let mut environment = environment()?;
         environment.add_filter("path", |name: &str| encoded(name));
-        // A log has many lines, and is clean as it is.
+        // A log has many lines and contains no control characters, so it is only escaped.
         environment.add_filter("log", |text: &str| Value::from_safe_string(HtmlEscape(text).to_string()));
         for (name, text) in TEMPLATES {
             environment.add_template(name, text)?;
@@ -165,7 +165,7 @@ impl Pages {
         self.whole("index.html", &Address::Index, PLANS.to_owned(), &[], None, view).finished()
     }
 
-    /// A page at `address` with an error message only.
+    /// A page at `address` with only an error message.
     pub(super) fn trouble(&self, address: &Address, trouble: &str) -> Arc<Shown> {
         let view =
             IndexView { store: "", plans: Vec::new(), others: &[], problems: &[], trouble: Some(trouble) };
@@ -196,8 +196,8 @@ impl Pages {
         Shown::new(StatusCode::OK, format!("{whole}{script}{end}")).finished()
     }
 
-    /// The page of a job whose attempt `attempt` has these `logs`. Its version depends on neither logs nor sensors: the
-    /// page fetches those separately.
+    /// The page of a job whose attempt `attempt` has these `logs`. Its version is independent of logs and sensors,
+    /// which the page fetches separately.
     pub(super) fn job(
         &self,
         address: &Address,
@@ -308,7 +308,7 @@ impl<'a> LogView<'a> {
     }
 }
 
-/// A time as the pages show it: `14:03:22 UTC`.
+/// A time on a page: `14:03:22 UTC`.
 fn clock(time: chrono::DateTime<chrono::Utc>) -> String {
     time.format("%H:%M:%S UTC").to_string()
 }
@@ -326,12 +326,12 @@ fn version(text: &str) -> u64 {
 }
 
 impl Shown {
-    /// The page `html`, whose version follows from all of it.
+    /// The page `html`, whose version is computed from its whole text.
     fn new(status: StatusCode, html: String) -> Shown {
         Shown { status, version: version(&html), html }
     }
 
-    /// The page with this version in its text, as it is sent.
+    /// The page with this version in its text.
     fn with_version(self, version: u64) -> Arc<Shown> {
         let attribute = format!("data-version=\"{version}\"");
         Arc::new(Shown { html: self.html.replacen("data-version=\"\"", &attribute, 1), version, ..self })
@@ -386,7 +386,7 @@ mod tests {
         }
     }
 
-    /// All pages, with hostile words wherever foreign words come from.
+    /// All pages, with hostile text in every place for foreign text.
     fn all() -> Vec<Arc<Shown>> {
         let pages = Pages::built_in().unwrap();
         let broken = Progress { problem: Some(HOSTILE.to_owned()), ..progress() };
@@ -411,7 +411,7 @@ mod tests {
     }
 
     #[test]
-    fn foreign_words_are_text_on_every_page() {
+    fn foreign_texts_are_escaped_on_every_page() {
         for shown in all() {
             let html = &shown.html;
             for obeyed in ["<b onclick", "<script>alert", "\u{1b}", "onclick='"] {
@@ -422,7 +422,7 @@ mod tests {
     }
 
     #[test]
-    fn every_page_has_its_version_and_what_the_script_needs() {
+    fn every_page_has_its_version_and_the_elements_of_the_script() {
         let pages = all();
         for shown in &pages {
             let version = format!("<div id=\"live\" data-version=\"{}\">", shown.version);
@@ -435,7 +435,7 @@ mod tests {
     }
 
     #[test]
-    fn the_version_of_a_job_depends_on_no_log() {
+    fn version_of_a_job_ignores_logs() {
         let pages = Pages::built_in().unwrap();
         let address = Address::Job { name: "j".to_owned(), attempt: None };
         let shown = |text: &str, attempt| {
@@ -449,7 +449,7 @@ mod tests {
     }
 
     #[test]
-    fn links_lead_from_each_page_to_the_others() {
+    fn pages_link_to_each_other() {
         let [.., report, job] = &all()[..] else { unreachable!("there are several") };
         let name = encoded(HOSTILE);
         assert!(report.html.contains(&format!("href=\"../../job/{name}/\"")), "{}", report.html);

@@ -1,4 +1,4 @@
-//! The headers that limit what browsers do with the pages.
+//! The security headers of the pages.
 
 use axum::http::header::{
     CACHE_CONTROL, CONTENT_SECURITY_POLICY, HeaderMap, HeaderName, HeaderValue, REFERRER_POLICY,
@@ -16,15 +16,15 @@ const CROSS_ORIGIN: HeaderName = HeaderName::from_static("cross-origin-resource-
 
 /// Headers of every answer.
 ///
-/// The pages run only our own scripts and styles, named by their hashes, and connect only to this server. They may be
-/// framed, as the preview of VS Code does: nothing on them changes anything when it is clicked.
+/// The pages run only the embedded scripts and styles, named by their hashes, and connect only to this server. They may
+/// be framed, as in the preview of VS Code, because no click on them changes anything.
 #[derive(Clone, Debug)]
 pub(super) struct Policy {
     content: HeaderValue,
 }
 
 impl Policy {
-    /// That of the pages of this version.
+    /// The policy of the pages of this version.
     pub(super) fn of_pages() -> Policy {
         let PageParts { style, drawing_style, script } = PageParts::built_in();
         let styles = hashes(&[style, &drawing_style, LIVE_STYLE]);
@@ -33,7 +33,7 @@ impl Policy {
             "default-src 'none'; style-src {styles}; script-src {scripts}; img-src data:; connect-src 'self'; \
              base-uri 'none'; form-action 'none'"
         );
-        // Hashes are written in letters, digits, `+`, `/` and `=`.
+        // Hashes consist of letters, digits, `+`, `/` and `=`.
         let content = HeaderValue::try_from(text).unwrap_or(HeaderValue::from_static("default-src 'none'"));
         Policy { content }
     }
@@ -66,7 +66,7 @@ mod tests {
     }
 
     #[test]
-    fn only_our_own_styles_and_scripts_are_permitted() {
+    fn permits_only_embedded_styles_and_scripts() {
         let mut headers = HeaderMap::new();
         Policy::of_pages().add_to(&mut headers);
         let policy = headers[CONTENT_SECURITY_POLICY].to_str().unwrap();

@@ -1,9 +1,9 @@
-//! The priority of this process: below all others.
+//! Lowers the priority of this process below all others.
 
 use nix::libc;
 
-/// Lowers the priority of the calling thread and of the threads that it starts later: they only get processor time that
-/// no other program uses. Call it before other threads are started. If the system refuses, the priority stays.
+/// Lowers the priority of the calling thread and of the threads that it starts later: they only get idle processor
+/// time. Must be called before other threads are started. If the system refuses, the priority is unchanged.
 #[cfg(target_os = "linux")]
 pub fn yield_to_workers() {
     // SAFETY: all zeros are a valid `sched_param`, and the call only reads it. 0 is the calling thread.
@@ -17,7 +17,7 @@ pub fn yield_to_workers() {
     }
 }
 
-/// As on Linux: the whole process runs as what macOS calls background.
+/// As on Linux: the whole process becomes a background process of macOS.
 #[cfg(target_os = "macos")]
 pub fn yield_to_workers() {
     // SAFETY: the call has no memory to touch. 0 is this process.
@@ -28,7 +28,7 @@ pub fn yield_to_workers() {
     }
 }
 
-/// The nicest that a process can be.
+/// The highest nice value of a process.
 const LEAST: libc::c_int = 19;
 
 #[cfg(all(test, target_os = "linux"))]

@@ -25,7 +25,7 @@ use crate::text::size_text;
 
 const NO_PAGE: &str = "there is no such page; the index is at /";
 
-/// What is common to all requests.
+/// The state that all requests share.
 #[derive(Debug)]
 struct Gate {
     access: Access,
@@ -153,7 +153,7 @@ async fn log(
     }
 }
 
-/// What the page adds to a log. The size is for readers, such as `1.5 KiB`.
+/// The JSON of a piece of a log. The size is a text, such as `1.5 KiB`.
 fn grown(Piece { from, end, size, text }: &Piece) -> Value {
     json!({ "from": from, "end": end, "size": size_text(*size), "text": text })
 }

@@ -25,24 +25,24 @@ use super::viewers::Viewers;
 use crate::stop::StopSignals;
 use crate::store::Store;
 
-/// The most connections at a time. Each viewer has two at most.
+/// The most connections at a time. Each viewer has at most two.
 const CONNECTIONS: usize = 512;
 
-/// The longest time that a connection may take for the head of a request, or be without one.
+/// The longest time that a connection may take for the headers of a request, or be idle.
 const HEAD_TIME: Duration = Duration::from_secs(30);
 
-/// After an error that is not about one connection, such as too many open files.
+/// The pause after an error that does not concern a single connection, such as too many open files.
 const PAUSE: Duration = Duration::from_millis(200);
 
-/// How often a port is tried that is free in IPv4 and IPv6.
+/// The most attempts to find a port that is free in both IPv4 and IPv6.
 const TRIES: usize = 20;
 
-/// The most connections beyond these that get an answer with 503. More are closed at once.
+/// The most further connections that are answered with 503. Others are closed immediately.
 const REFUSALS: usize = 64;
 
 const FULL: &str = "there are too many connections; close some pages\n";
 
-/// Why nothing can be served.
+/// Why the server cannot start.
 #[derive(Debug, thiserror::Error)]
 pub enum ServeError {
     /// The address is taken.
@@ -85,7 +85,7 @@ impl Listeners {
             tries += 1;
             match listen((Ipv6Addr::LOCALHOST, number).into()) {
                 Ok(second) => return Ok(Listeners { sockets: vec![first, second], port: number }),
-                // `localhost` could lead to another server.
+                // `localhost` could resolve to another server.
                 Err(ServeError::Busy(_)) if port == 0 && tries < TRIES => {}
                 Err(busy @ ServeError::Busy(_)) => return Err(busy),
                 Err(_) => return Ok(Listeners { sockets: vec![first], port: number }),
@@ -93,7 +93,7 @@ impl Listeners {
         }
     }
 
-    /// At `address` alone. The system chooses the port if `port` is 0.
+    /// Only at `address`. The system chooses the port if `port` is 0.
     ///
     /// # Errors
     /// As [`Listeners::loopback`].
@@ -117,8 +117,8 @@ fn listen(address: SocketAddr) -> Result<TcpListener, ServeError> {
     Ok(listener)
 }
 
-/// Serves the pages of `store`, as `source` reads it, for requests with `access`. Returns at once after the first
-/// signal to stop, also with open connections.
+/// Serves the pages of `store`, read by `source`, for requests with `access`. Returns immediately after the first
+/// signal to stop, even with open connections.
 ///
 /// # Errors
 /// [`ServeError`].
@@ -157,7 +157,7 @@ struct Places {
     router: Router,
 }
 
-/// Takes connections. Those for which there is no place are refused.
+/// Accepts connections. Those without a free place are refused.
 async fn accept(listener: tokio::net::TcpListener, places: Places, refusals: Places) {
     loop {
         let Ok((stream, _)) = listener.accept().await else {
@@ -173,7 +173,7 @@ async fn accept(listener: tokio::net::TcpListener, places: Places, refusals: Pla
     }
 }
 
-/// Answers the requests of a connection, which has a `place` until it ends.
+/// Answers the requests of a connection, which occupies `place` until it ends.
 async fn answer(stream: TcpStream, router: Router, place: OwnedSemaphorePermit) {
     let mut server = http1::Builder::new();
     server.timer(TokioTimer::new()).header_read_timeout(HEAD_TIME);

@@ -7,7 +7,7 @@ use crate::report::File;
 
 /// Reads the store for the pages. One thread calls it, and only while there are viewers or requests.
 pub trait Source: Send {
-    /// Whether the store may have changed since it was read. It is cheap: no record is read.
+    /// Whether the store may have changed since it was read. This is cheap: no record is read.
     fn has_changed(&mut self) -> bool;
 
     /// Reads the store.
@@ -16,13 +16,13 @@ pub trait Source: Send {
     /// It cannot be read, for the reason in this sentence.
     fn read(&mut self) -> Result<(), String>;
 
-    /// A number that differs whenever the report of `plan` could.
+    /// A number that changes whenever the report of `plan` can change.
     fn results(&self, plan: &str) -> u64;
 
     /// The plans of the store.
     fn index(&mut self) -> Index;
 
-    /// How far `plan` is; `None` if there is none with this name.
+    /// The progress of `plan`; `None` if there is none with this name.
     fn progress(&mut self, plan: &str) -> Option<Progress>;
 
     /// The report of `plan`.
@@ -54,7 +54,7 @@ pub struct Index {
     pub problems: Vec<String>,
 }
 
-/// How far a plan is.
+/// The progress of a plan.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Progress {
     /// Its name.
@@ -63,17 +63,17 @@ pub struct Progress {
     pub description: Option<String>,
     /// Jobs that are done.
     pub done: usize,
-    /// Jobs that count: those that a rule of repeats may still ask for do not.
+    /// The number of jobs, without those that a rule of repeats might still need.
     pub needed: usize,
     /// Its jobs by state: `12 jobs: 5 done, 7 waiting`.
     pub counts: String,
-    /// The time left as `status` prints it; empty if nothing is left.
+    /// The time left, as in `status`; empty if nothing is left.
     pub time_left: String,
     /// The jobs that are running.
     pub running: Vec<RunningJob>,
     /// The next command to type.
     pub next: String,
-    /// Why it cannot be read. Then nothing else is known.
+    /// Why it cannot be read. Then the other fields are empty.
     pub problem: Option<String>,
 }
 
@@ -84,7 +84,7 @@ pub struct RunningJob {
     pub label: String,
     /// The name of its directory.
     pub directory: String,
-    /// When its attempt began, if that is known.
+    /// When its attempt began, if known.
     pub started_at: Option<DateTime<Utc>>,
 }
 
@@ -97,7 +97,7 @@ pub enum Report {
     NoResults(String),
 }
 
-/// What is known about a job, in short.
+/// A summary of a job.
 #[derive(Clone, Debug, PartialEq)]
 pub struct JobView {
     /// Its label.
@@ -114,7 +114,7 @@ pub struct JobView {
     pub started_at: Option<DateTime<Utc>>,
     /// In order.
     pub attempts: Vec<AttemptLine>,
-    /// What else is known.
+    /// Further facts.
     pub sections: Vec<Section>,
     /// The names of the plans that contain it.
     pub plans: Vec<String>,
@@ -127,7 +127,7 @@ pub struct JobView {
 pub struct AttemptLine {
     /// From 1.
     pub number: u32,
-    /// How it ended.
+    /// Its outcome.
     pub text: String,
 }
 

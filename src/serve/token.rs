@@ -1,4 +1,4 @@
-//! The secret that requests need beyond the loopback device.
+//! The secret that requests need if the server listens beyond the loopback device.
 
 use std::fmt;
 
@@ -12,9 +12,9 @@ const BYTES: usize = 16;
 #[derive(Clone)]
 pub struct Token(String);
 
-/// The system gives no random numbers.
+/// The system provides no random numbers.
 #[derive(Debug, thiserror::Error)]
-#[error("the system gives no random numbers for a token: {0}")]
+#[error("the system provides no random numbers for a token: {0}")]
 pub struct TokenError(getrandom::Error);
 
 impl Token {
@@ -33,13 +33,12 @@ impl Token {
         &self.0
     }
 
-    /// Whether `word` is the token. The time that this takes depends on the length of `word` alone.
+    /// Whether `word` is the token. The time of the comparison depends only on the length of `word`.
     pub(super) fn is(&self, word: &str) -> bool {
         self.0.as_bytes().ct_eq(word.as_bytes()).into()
     }
 
-    /// The name of the cookie that holds it. Cookies are shared by all ports of a host, so each server has another
-    /// name.
+    /// The name of the cookie with the token. Cookies are shared by all ports of a host, so the name differs by server.
     pub(super) fn cookie_name(&self) -> String {
         format!("orchestrate-{}", &hex::encode(Sha256::digest(&self.0))[..8])
     }

@@ -1,4 +1,4 @@
-//! The viewers of each page, and the channels that wake them.
+//! The viewers of each page, and the channels that notify them.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

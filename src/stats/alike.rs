@@ -1,10 +1,10 @@
-//! Whether several estimates can be of one value.
+//! A test whether several estimates are of one value.
 
 use super::Estimate;
 
 /// A bound of the p-value of "all `estimates` are of one value". Each is compared with the mean of the others, by Welch
 /// (1947), and the least p-value is multiplied by their number (Bonferroni). The degrees of freedom are no more than
-/// those of the estimate itself: with many groups of a few numbers, the usual ones say far too often that they differ.
+/// those of the estimate itself: with many groups of a few numbers, the usual ones report a difference far too often.
 /// `None` below two estimates, and if one has no error.
 pub fn p_alike(estimates: &[Estimate]) -> Option<f64> {
     let number = estimates.len() as f64;
@@ -39,7 +39,7 @@ mod tests {
     }
 
     #[test]
-    fn one_that_is_far_from_the_others_is_seen() {
+    fn finds_one_that_is_far_from_the_others() {
         let equal = of(&[&[1.0, 2.0, 3.0, 4.0], &[2.0, 3.0, 4.0], &[1.5, 2.5, 3.5]]);
         assert!(p_alike(&equal).unwrap() > 0.5);
         let other = of(&[&[1.0, 2.0, 3.0, 4.0], &[2.0, 3.0, 4.0], &[91.5, 92.5, 93.5]]);

@@ -1,4 +1,4 @@
-//! Blocks: runs that were made together, and so share what was slow or fast just then.
+//! Effects of blocks: runs that were made together share temporary slowdowns.
 
 use super::estimate::Estimate;
 
@@ -13,22 +13,22 @@ pub struct Cell {
     pub value: f64,
 }
 
-/// Why no block effects can be told.
+/// The reason why block effects cannot be estimated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NoEffects {
-    /// Some blocks share no row, not even through others.
-    #[error("the blocks cannot be compared: they do not hang together by rows in common")]
+    /// Some blocks are not connected by common rows, directly or through others.
+    #[error("the blocks cannot be compared: they are not connected by common rows")]
     Apart,
-    /// There is nothing left to tell scatter from effects.
+    /// There are no degrees of freedom to separate scatter from effects.
     #[error("too few runs: as many rows and blocks as numbers")]
     NoScatter,
 }
 
-/// How far each block lies from the mean of the blocks, by least squares on value = row + block + scatter. Rows need
+/// The distance of each block from the mean of the blocks, by least squares on value = row + block + scatter. Rows need
 /// not have a number in each block. On logs, an effect of −0.04 is "4 % slower throughout".
 ///
 /// # Errors
-/// The blocks do not hang together, or no degrees of freedom are left.
+/// The blocks are not connected, or no degrees of freedom are left.
 pub fn block_effects(cells: &[Cell]) -> Result<Vec<Estimate>, NoEffects> {
     let rows = by_row(cells);
     let blocks = cells.iter().map(|cell| cell.block + 1).max().unwrap_or(0);
@@ -61,7 +61,7 @@ fn by_row(cells: &[Cell]) -> Vec<Vec<Cell>> {
     rows
 }
 
-/// The equations of the effects after the rows are taken out. 1 ÷ blocks in every place makes the effects sum to 0.
+/// The equations of the effects after the rows are eliminated. 1 ÷ blocks in every place makes the effects sum to 0.
 fn normal_equations(rows: &[Vec<Cell>], blocks: usize) -> (Vec<Vec<f64>>, Vec<f64>) {
     let mut matrix = vec![vec![1.0 / blocks as f64; blocks]; blocks];
     let mut right = vec![0.0; blocks];

@@ -1,4 +1,4 @@
-//! Where numbers lie and how far they scatter.
+//! Location and scatter of numbers: median, means, quantiles, deviations.
 
 use super::{TooFew, need};
 
@@ -20,7 +20,7 @@ pub fn median(values: &[f64]) -> Result<f64, TooFew> {
 }
 
 /// The first of `values`, which are positive, and the distance of each log from that of the first. So equal numbers are
-/// at 0, and rounding makes no scatter of them.
+/// exactly at 0, without scatter from rounding.
 pub(super) fn logs(values: &[f64]) -> (f64, Vec<f64>) {
     let unit = values.first().copied().unwrap_or(1.0);
     (unit, values.iter().map(|value| value.ln() - unit.ln()).collect())
@@ -47,7 +47,7 @@ pub fn quantile(values: &[f64], share: f64) -> Result<f64, TooFew> {
     let place = share.clamp(0.0, 1.0) * last as f64;
     let (low, high) = (sorted[place.floor() as usize], sorted[(place.floor() as usize + 1).min(last)]);
     let part = place.fract();
-    // Of numbers that are too far apart for a difference, there still is one between.
+    // This form does not overflow for numbers that are far apart.
     Ok((low * (1.0 - part) + high * part).clamp(low, high))
 }
 

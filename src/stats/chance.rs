@@ -1,4 +1,4 @@
-//! How likely a count is by chance, and many tests at once.
+//! The probability of a count by chance, and corrections for multiple tests.
 
 use statrs::distribution::{DiscreteCDF, Hypergeometric};
 
@@ -11,8 +11,8 @@ pub fn chance_of_at_least(found: usize, drawn: usize, marked: usize, of: usize) 
 }
 
 /// Holm's adjusted p-values (1979, "A simple sequentially rejective multiple test procedure"), in the given order.
-/// Reject those of at most 5 %, and in at most 5 % of families is anything rejected falsely, however the tests depend
-/// on each other. Equal p-values get equal ones.
+/// If those of at most 5 % are rejected, at most 5 % of families have a false rejection, for any dependence between the
+/// tests. Equal p-values have equal results.
 pub fn holm(p_values: &[f64]) -> Vec<f64> {
     let mut order: Vec<usize> = (0..p_values.len()).collect();
     order.sort_by(|&a, &b| p_values[a].total_cmp(&p_values[b]));

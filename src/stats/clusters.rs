@@ -1,4 +1,4 @@
-//! Means over rows whose numbers fall into blocks.
+//! Means over rows with numbers in blocks.
 
 use std::collections::BTreeMap;
 
@@ -6,10 +6,10 @@ use super::centre::mean;
 use super::estimate::Estimate;
 use super::{MEAN_INTERVAL_NEEDS, TooFew};
 
-/// The mean of the means of `rows`, each number with its block. The blocks are taken to be independent, the numbers of
-/// one block not: what hits all rows of a block widens the interval. The variance is Liang and Zeger's (1986), times
-/// B ÷ (B − 1), with B − 1 degrees of freedom for B blocks. If every row has one number in each block, this is
-/// Student's interval of the means of the blocks.
+/// The mean of the means of `rows`, each number with its block. The blocks are assumed to be independent, the numbers
+/// of one block are not: a disturbance of all rows of a block widens the interval. The variance is Liang and Zeger's
+/// (1986), times B ÷ (B − 1), with B − 1 degrees of freedom for B blocks. If every row has one number in each block,
+/// this is Student's interval of the means of the blocks.
 ///
 /// # Errors
 /// There are fewer than [`MEAN_INTERVAL_NEEDS`] blocks, or a row without a number.

@@ -1,18 +1,18 @@
-//! When repeats suffice for an interval that is to be narrow.
+//! A stopping rule: when the interval of a mean is narrow enough.
 
 use super::MEAN_INTERVAL_NEEDS;
 use super::student;
 
-/// So many numbers follow after the interval was narrow for the first time.
+/// The number of further numbers after the interval was narrow for the first time.
 const CONFIRMING: usize = 5;
 
-/// How numbers that are added one by one come to a narrow interval of their mean.
+/// The course of a growing set of numbers towards a narrow interval of their mean.
 ///
-/// Whoever stops at the first narrow interval stops where the scatter happens to look small: an interval of 95 % then
-/// covers as little as 90 %. So the rule is that of Chow and Robbins (1965), with a few more numbers once it says stop.
+/// Stopping at the first narrow interval prefers numbers with a small scatter by chance: an interval of 95 % then
+/// covers as little as 90 %. So the rule is that of Chow and Robbins (1965), followed by a few more numbers.
 /// Simons (1968) shows that finitely many are enough: "On the cost of not knowing the variance when making a
-/// fixed-width confidence interval for the mean", Annals of Mathematical Statistics 39. How many Student's interval
-/// needs is told by simulation: with [`CONFIRMING`] it covers 94 to 95 %. `docs/statistics.md` has the table.
+/// fixed-width confidence interval for the mean", Annals of Mathematical Statistics 39. The number for Student's
+/// interval is from a simulation: with [`CONFIRMING`] it covers 94 to 95 %. `docs/statistics.md` has the table.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Course {
     /// The half-width that is narrow enough.
@@ -32,7 +32,7 @@ impl Course {
 
     /// No numbers yet, on the way to an interval of half-width `aim`, which is greater than 0.
     pub fn towards(aim: f64, confidence: f64) -> Self {
-        debug_assert!(aim > 0.0, "no interval is narrower than none");
+        debug_assert!(aim > 0.0, "the half-width must be positive");
         Course { aim, confidence, n: 0, mean: 0.0, squares: 0.0, narrow_at: None }
     }
 
@@ -47,7 +47,7 @@ impl Course {
         }
     }
 
-    /// How many numbers there are.
+    /// The number of numbers.
     pub fn n(&self) -> usize {
         self.n
     }
@@ -57,12 +57,12 @@ impl Course {
         (self.n >= MEAN_INTERVAL_NEEDS).then(|| self.half_width_at(self.n))
     }
 
-    /// Whether the numbers suffice: the interval is narrow, and it has not become so just now.
+    /// Whether the numbers suffice: the interval is narrow, and has been for [`CONFIRMING`] numbers.
     pub fn is_enough(&self) -> bool {
         self.narrow_at.is_some_and(|first| self.n >= first + CONFIRMING) && self.is_narrow()
     }
 
-    /// How many numbers will suffice if they go on to scatter as they do. At most `most` unless there are more already.
+    /// How many numbers will suffice if the scatter stays the same. At most `most` unless there are more already.
     pub fn expected(&self, most: usize) -> usize {
         let least = match self.narrow_at {
             _ if self.is_enough() => self.n,
@@ -77,12 +77,12 @@ impl Course {
     }
 
     fn is_narrow(&self) -> bool {
-        // Student's factor takes long to compute, and is greater than 1 at any level of confidence that is of use.
+        // Student's factor takes long to compute, and is greater than 1 at any useful level of confidence.
         let can_be = self.n >= MEAN_INTERVAL_NEEDS && self.standard_error_at(self.n) <= self.aim;
         can_be && self.half_width_at(self.n) <= self.aim
     }
 
-    /// Half the width with `n` numbers that scatter as those that are there.
+    /// Half the width with `n` numbers of the same scatter.
     fn half_width_at(&self, n: usize) -> f64 {
         let factor = student::upper_quantile((1.0 - self.confidence) / 2.0, (n - 1) as f64);
         factor * self.standard_error_at(n)
@@ -107,7 +107,7 @@ mod tests {
         course
     }
 
-    /// The definition, by the intervals of every beginning of `values`.
+    /// The definition, by the intervals of every prefix of `values`.
     fn is_enough(values: &[f64], aim: f64) -> bool {
         let narrow = |n: usize| {
             mean_interval(&values[..n], CONFIDENCE)
@@ -118,17 +118,17 @@ mod tests {
     }
 
     #[test]
-    fn an_interval_that_is_narrow_for_the_first_time_does_not_suffice() {
+    fn the_first_narrow_interval_does_not_suffice() {
         let values: Vec<f64> = (0..9).map(|index| f64::from(index % 2) * 0.001).collect();
         let enough: Vec<usize> = (0..=9).filter(|n| course(&values[..*n], 0.01).is_enough()).collect();
         assert_eq!(enough, [8, 9]);
     }
 
     #[test]
-    fn what_is_expected_follows_the_scatter() {
+    fn the_expected_number_follows_from_the_scatter() {
         assert_eq!(course(&[], 0.02).expected(20), 8);
         assert_eq!(course(&[], 0.02).expected(5), 5);
-        assert_eq!(course(&[0.0, 0.001, 0.0], 0.02).expected(20), 8, "narrow at once");
+        assert_eq!(course(&[0.0, 0.001, 0.0], 0.02).expected(20), 8, "narrow from the start");
         // sd 0.02: Student's factor times 0.02 ÷ √n is 0.02 between n = 6 and 7.
         assert_eq!(course(&[-0.02, 0.0, 0.02], 0.02).expected(20), 7 + 5);
         assert_eq!(course(&[-0.2, 0.0, 0.2], 0.02).expected(20), 20);
@@ -139,7 +139,7 @@ mod tests {
         #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
         #[test]
-        fn it_is_as_the_intervals_of_all_beginnings_say(
+        fn agrees_with_the_intervals_of_all_prefixes(
             values in prop::collection::vec(-0.05..0.05, 0..14),
             aim in 0.005..0.1,
         ) {

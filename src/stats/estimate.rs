@@ -1,4 +1,4 @@
-//! Estimates with a standard error: the mean of logs, the difference of two sides, and what can be tested on them.
+//! Estimates with a standard error: the mean of logs, the difference of two sides, and tests on them.
 
 use super::centre::{mean, standard_deviation};
 use super::student;
@@ -27,7 +27,7 @@ impl Estimate {
         Ok(Estimate { value: mean(values)?, standard_error, freedom: n - 1.0 })
     }
 
-    /// The mean difference of `pairs`, second less first: what both of a pair have in common cancels.
+    /// The mean difference of `pairs`, second less first: common effects of a pair cancel.
     ///
     /// # Errors
     /// There are fewer than [`MEAN_INTERVAL_NEEDS`] pairs.
@@ -35,7 +35,7 @@ impl Estimate {
         Self::mean(&pairs.iter().map(|(from, to)| to - from).collect::<Vec<_>>())
     }
 
-    /// The mean of `to` less the mean of `from`, by Welch (1947): the sides need not scatter alike.
+    /// The mean of `to` less the mean of `from`, by Welch (1947): the sides can have different variances.
     ///
     /// # Errors
     /// A side has fewer than [`MEAN_INTERVAL_NEEDS`] numbers.
@@ -78,12 +78,12 @@ impl Estimate {
     }
 
     /// The p-value of "the true value is `margin` or more away from 0", by two one-sided tests (Schuirmann 1987). It is
-    /// at most 5 % if, and only if, the 90 % interval lies within the margin.
+    /// at most 5 % if, and only if, the 90 % interval is within the margin.
     pub fn p_beyond(&self, margin: f64) -> f64 {
         self.p_at_most(-margin).max(self.p_at_least(margin))
     }
 
-    /// How many standard errors the estimate is above `value`.
+    /// The distance of the estimate above `value`, in standard errors.
     fn distance(&self, value: f64) -> f64 {
         let difference = self.value - value;
         if difference == 0.0 { 0.0 } else { difference / self.standard_error }

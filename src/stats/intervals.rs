@@ -15,8 +15,8 @@ pub fn mean_interval(values: &[f64], confidence: f64) -> Result<Interval, TooFew
     Ok(Estimate::mean(values)?.interval(confidence))
 }
 
-/// Student's confidence interval of the geometric mean of positive numbers: that of the mean of their logs, brought
-/// back. It fits what scatters by a share, such as throughput, and cannot reach below 0.
+/// Student's confidence interval of the geometric mean of positive numbers: that of the mean of their logs, transformed
+/// back. It is suitable for relative scatter, such as that of throughput, and is always above 0.
 ///
 /// # Errors
 /// There are fewer than [`super::MEAN_INTERVAL_NEEDS`] numbers.
@@ -27,7 +27,7 @@ pub fn geometric_mean_interval(values: &[f64], confidence: f64) -> Result<Interv
 }
 
 /// The distribution-free confidence interval of the median: from the k-th smallest to the k-th largest number, with the
-/// largest k whose coverage is at least `confidence`. The coverage 1 − 2·P(Bin(n, ½) < k) holds for every continuous
+/// largest k whose coverage is at least `confidence`. The coverage 1 − 2·P(Bin(n, ½) < k) is that of every continuous
 /// distribution and is reported exactly.
 ///
 /// # Errors

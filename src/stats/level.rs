@@ -1,4 +1,4 @@
-//! Shifts of level: a stretch of a series that lies above or below the rest.
+//! Shifts of level: a stretch of a series that is above or below the rest.
 
 use super::series::autocorrelation;
 use super::student::upper_tail;
@@ -14,7 +14,7 @@ const SHORTEST: usize = 5;
 /// The share of the numbers that a stretch and the rest must each have at least.
 const LEAST_SHARE: f64 = 0.1;
 
-/// How many times the distance between the quartiles a number may lie beyond them before it is moved there (Tukey).
+/// Numbers further beyond the quartiles than this multiple of the interquartile range are moved to that fence (Tukey).
 const FENCE: f64 = 1.5;
 
 /// A stretch of a series whose level differs from that of the rest.
@@ -31,15 +31,15 @@ pub struct LevelShift {
 /// The stretch that differs most from the rest of `values`: circular binary segmentation with one segment (Olshen et
 /// al. 2004). A step is a stretch that reaches one end of the series.
 ///
-/// Numbers beyond Tukey's fences are moved to them first, so single outliers make no level. Student's t of the two
+/// Numbers beyond Tukey's fences are moved to them first, so single outliers are not a level. Student's t of the two
 /// means decides, with Bonferroni's correction for all stretches.
 ///
-/// Neighbours may resemble each other. So the variance of the means is inflated by (1 + ρ) ÷ (1 − ρ), and the degrees
-/// of freedom shrink as much, as in [`super::correlated_slope`]. ρ is the autocorrelation of what both levels leave,
-/// corrected for a bias of −(4 + 8ρ) ÷ n. That is twice the bias of a line (Kendall 1954): there are two means, and
-/// the place is chosen by the same numbers.
+/// Neighbours can correlate. So the variance of the means is multiplied by (1 + ρ) ÷ (1 − ρ), and the degrees of
+/// freedom are divided by it, as in [`super::correlated_slope`]. ρ is the autocorrelation of the residuals of both
+/// levels, corrected for a bias of −(4 + 8ρ) ÷ n. That is twice the bias of a line (Kendall 1954): there are two means,
+/// and the place is chosen by the same numbers.
 ///
-/// Needs time for n² ÷ 2 stretches.
+/// Examines n² ÷ 2 stretches.
 ///
 /// # Errors
 /// There are fewer than [`LEVEL_SHIFT_NEEDS`] numbers.
@@ -52,7 +52,7 @@ pub fn level_shift(values: &[f64]) -> Result<LevelShift, TooFew> {
     let squares: f64 = rest.iter().map(|value| value * value).sum();
     let largest = values.iter().fold(0.0, |largest: f64, value| largest.max(value.abs()));
     let deviation = (squares / (n - 3.0)).sqrt();
-    // Rounding leaves something of equal numbers.
+    // Equal numbers have residuals from rounding.
     if deviation <= 1e-12 * largest {
         return Ok(LevelShift { from, to, p: if t <= 1e-10 * largest { 1.0 } else { 0.0 } });
     }
@@ -74,21 +74,21 @@ fn within_fences(values: &[f64]) -> Result<Vec<f64>, TooFew> {
     Ok(values.iter().map(|value| value.clamp(low - reach, high + reach)).collect())
 }
 
-/// A stretch among all that were looked at.
+/// A stretch among all examined ones.
 struct Stretch {
     from: usize,
     to: usize,
-    /// How many there were.
+    /// The number of examined stretches.
     number: usize,
     /// The distance between the means, in units of the standard error per standard deviation.
     t: f64,
 }
 
-/// The stretch whose mean lies farthest from that of the rest, as Student's t measures it.
+/// The stretch whose mean is farthest from that of the rest, by Student's t.
 fn farthest(values: &[f64]) -> Stretch {
     let n = values.len();
     let least = SHORTEST.max((LEAST_SHARE * n as f64).ceil() as usize);
-    // From the first number, so that equal numbers have sums of 0.
+    // Relative to the first number, so that equal numbers have sums of 0.
     let mut sums = vec![0.0];
     for value in values {
         sums.push(sums[sums.len() - 1] + value - values[0]);
@@ -109,7 +109,7 @@ fn farthest(values: &[f64]) -> Stretch {
     best
 }
 
-/// What is left of each number without the mean of its side.
+/// The residual of each number from the mean of its side.
 fn leftover(values: &[f64], from: usize, to: usize) -> Result<Vec<f64>, TooFew> {
     let outside: Vec<f64> = values[..from].iter().chain(&values[to..]).copied().collect();
     let means = [mean(&values[from..to])?, mean(&outside)?];
@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn outliers_make_no_level() {
+    fn outliers_are_not_a_level() {
         let mut series = with(50, |_| 1.0, 0.02);
         series[10..14].fill(9.0);
         assert!(level_shift(&series).unwrap().p > 0.01);

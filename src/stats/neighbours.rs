@@ -1,10 +1,10 @@
-//! Rows whose repeats follow each other: what one run was shows in the next.
+//! Autocorrelation of rows: the correlation of successive repeats.
 
 use std::collections::BTreeMap;
 
 use super::student::upper_tail;
 
-/// The fewest numbers of a row whose neighbours say anything.
+/// The least number of numbers of a row that is used.
 pub const NEIGHBOURS_NEED: usize = 3;
 
 /// The strongest correlation that is looked for.
@@ -22,15 +22,15 @@ pub struct Neighbours {
 }
 
 /// The correlation of neighbours within `rows`, each with its numbers in the order of time. Rows of fewer than three
-/// numbers, or of equal ones, say nothing. `None` if fewer than two are left.
+/// numbers, or of equal ones, are ignored. `None` if fewer than two are left.
 ///
 /// For n independent normal numbers, the autocorrelation at lag 1 has the mean −1 ÷ n and the variance
 /// (n − 2)² ÷ (n² (n − 1)) (Moran 1948). So the sum over independent rows is compared with a normal distribution. The
 /// correlation is that of autoregressive rows of the same lengths, of equal variance, for which the expected products
-/// of neighbours ÷ the expected squares are what they are here.
+/// of neighbours ÷ the expected squares equal the observed ratio.
 ///
-/// If a common effect of each place was taken out of all rows, what is left of them is not independent. It makes the
-/// variance at most rows ÷ (rows − 1) as large, which is counted here.
+/// If a common effect of each place was subtracted from all rows, the residuals are not independent. That increases the
+/// variance by at most rows ÷ (rows − 1), which is included here.
 pub fn neighbours(rows: &[Vec<f64>]) -> Option<Neighbours> {
     let usable: Vec<Products> = rows.iter().filter_map(|row| Products::of(row)).collect();
     let count = usable.len();
@@ -46,7 +46,7 @@ pub fn neighbours(rows: &[Vec<f64>]) -> Option<Neighbours> {
     Some(Neighbours { correlation: solved(|correlation| excess(&usable, correlation)), p, rows: count })
 }
 
-/// How many times too narrow Student's interval of the mean of `n` numbers is, if they are autoregressive with
+/// The factor by which Student's interval of the mean of `n` numbers is too narrow, if they are autoregressive with
 /// `correlation` at lag 1. It is the root of Var(mean) ÷ E(s² ÷ n).
 pub fn too_narrow_by(n: usize, correlation: f64) -> f64 {
     let size = n as f64;
@@ -61,18 +61,18 @@ fn sum_of_correlations(n: usize, correlation: f64) -> f64 {
     (0..n).flat_map(|i| (0..n).map(move |j| correlation.powi(i.abs_diff(j) as i32))).sum()
 }
 
-/// The sums of products of a row, less its mean, or what is expected of them.
+/// The sums of products of a row, less its mean, or their expectations.
 struct Products {
-    /// How many numbers it has.
+    /// The number of numbers.
     n: usize,
-    /// Those of neighbours.
+    /// The sum over neighbours.
     neighbours: f64,
-    /// Those of each number with itself.
+    /// The sum of squares.
     squares: f64,
 }
 
 impl Products {
-    /// `None` of fewer than [`NEIGHBOURS_NEED`] numbers, or of equal ones.
+    /// `None` with fewer than [`NEIGHBOURS_NEED`] numbers, or with equal ones.
     fn of(row: &[f64]) -> Option<Products> {
         let n = row.len();
         if n < NEIGHBOURS_NEED {
@@ -84,7 +84,7 @@ impl Products {
         (squares > 0.0).then_some(Products { n, neighbours, squares })
     }
 
-    /// Those expected of `n` autoregressive numbers with variance 1.
+    /// The expectations for `n` autoregressive numbers with variance 1.
     fn expected(n: usize, correlation: f64) -> Products {
         let size = n as f64;
         let power = |i: usize, j: usize| correlation.powi(i.abs_diff(j) as i32);
@@ -115,7 +115,7 @@ fn excess(rows: &[Products], correlation: f64) -> f64 {
     sum(of[0]) / sum(of[1]) - expected_sum(of[0]) / expected_sum(of[1])
 }
 
-/// Where the decreasing `function` reaches 0, between 0 and [`MOST`]: by bisection.
+/// The root of the decreasing `function` between 0 and [`MOST`], by bisection.
 fn solved(function: impl Fn(f64) -> f64) -> f64 {
     let (mut low, mut high) = (0.0, MOST);
     for _ in 0..40 {
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn short_and_constant_rows_say_nothing() {
+    fn short_and_constant_rows_are_ignored() {
         assert_eq!(neighbours(&[vec![1.0, 2.0], vec![3.0; 9]]), None);
         assert_eq!(neighbours(&[]), None);
         let alternating = vec![vec![1.0, 2.0, 1.0, 2.0], vec![1.0, 2.0, 1.0, 2.0]];

@@ -5,8 +5,8 @@ use serde_json::Value;
 
 use super::*;
 
-/// The greatest relative error of what is computed directly. Whatever comes from an inverse of a distribution, or from
-/// Newton's iteration, is iterative.
+/// The greatest relative error of directly computed numbers. Inverses of distributions and Newton's iteration are
+/// iterative.
 const DIRECT: f64 = 1e-12;
 const ITERATIVE: f64 = 1e-9;
 
@@ -24,7 +24,7 @@ fn numbers(value: &Value) -> Vec<f64> {
 }
 
 /// Asserts that `ours` and the numbers under `name` differ by at most `tolerance`, relative to the greater of the
-/// number and `scale`. What comes out of a difference of numbers cannot be more exact than these.
+/// number and `scale`. A difference of numbers cannot be more exact than these.
 #[track_caller]
 fn agree(set: &Value, name: &str, ours: &[f64], tolerance: f64, scale: f64) {
     let theirs = match &set[name] {
@@ -80,15 +80,15 @@ fn two_samples() {
     for set in sets() {
         let (a, b) = (numbers(&set["a"]), numbers(&set["b"]));
         let pairs: Vec<(f64, f64)> = a.iter().copied().zip(b.iter().copied()).collect();
-        let told = |estimate: &Estimate| {
+        let numbers_of = |estimate: &Estimate| {
             let interval = estimate.interval(0.95);
             vec![estimate.value, interval.low, interval.high, estimate.p_equal(0.0)]
         };
         let paired = Estimate::paired(&pairs).unwrap();
-        agree(&set, "paired", &told(&paired), ITERATIVE, 1e-3);
+        agree(&set, "paired", &numbers_of(&paired), ITERATIVE, 1e-3);
         agree(&set, "paired_tost", &[paired.p_beyond(0.5)], DIRECT, 0.0);
         let welch = Estimate::welch(&a, &b).unwrap();
-        agree(&set, "welch", &[told(&welch), vec![welch.freedom]].concat(), ITERATIVE, 1e-3);
+        agree(&set, "welch", &[numbers_of(&welch), vec![welch.freedom]].concat(), ITERATIVE, 1e-3);
         agree(&set, "welch_tost", &[welch.p_beyond(0.5)], DIRECT, 0.0);
     }
 }

@@ -1,4 +1,4 @@
-//! The median of numbers that come one by one.
+//! The median of a growing set of numbers.
 
 use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
@@ -67,7 +67,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn it_is_the_median_of_the_numbers_so_far(
+        fn equals_the_median_of_the_numbers_so_far(
             values in prop::collection::vec(prop_oneof![-3.0..3.0_f64, Just(0.0), Just(-0.0), Just(1.0)], 0..60),
         ) {
             let mut running = RunningMedian::default();

@@ -1,4 +1,4 @@
-//! Series whose neighbours are alike.
+//! Series with correlated neighbours.
 
 use super::centre::mean;
 use super::{TooFew, need};
@@ -6,7 +6,8 @@ use super::{TooFew, need};
 /// The least n for an autocorrelation. Its standard error is about 1 ÷ √n.
 pub const AUTOCORRELATION_NEEDS: usize = 10;
 
-/// The autocorrelation of neighbours (lag 1), with the divisor n and so drawn towards 0. It is 0 for a constant series.
+/// The autocorrelation of neighbours (lag 1), with the divisor n and so biased towards 0. It is 0 for a constant
+/// series.
 ///
 /// # Errors
 /// There are fewer than [`AUTOCORRELATION_NEEDS`] numbers.
@@ -18,8 +19,8 @@ pub fn autocorrelation(values: &[f64]) -> Result<f64, TooFew> {
     Ok(if squares > 0.0 { products / squares } else { 0.0 })
 }
 
-/// How many independent numbers know the mean as well as this series does: n (1 − ρ) ÷ (1 + ρ), as if the series were
-/// autoregressive of order one. A negative ρ counts as 0, for it may be chance.
+/// The number of independent numbers with the same standard error of the mean: n (1 − ρ) ÷ (1 + ρ), as if the series
+/// were autoregressive of order one. A negative ρ counts as 0, because it can be chance.
 ///
 /// # Errors
 /// There are fewer than [`AUTOCORRELATION_NEEDS`] numbers.

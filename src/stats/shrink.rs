@@ -1,16 +1,16 @@
-//! Variances of many small samples, each drawn towards what they have in common.
+//! Shrinking of the variances of many small samples towards their common variance.
 
 use super::centre::{mean, median};
 use super::gamma::{digamma, inverse_trigamma, trigamma};
 
-/// The least number of variances to be shrunk. With fewer, how much they have in common is not known well enough: at
+/// The least number of variances to be shrunk. With fewer, the prior is too uncertain: at
 /// n = 3 the intervals of two shrunk rows cover 92 % instead of 95 %.
 pub const SHRINK_NEEDS: usize = 5;
 
 /// A variance beneath this share of the median counts as this much when the prior is estimated.
 const LEAST_SHARE: f64 = 1e-5;
 
-/// A variance and how well it is known.
+/// A variance with its degrees of freedom.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Variance {
     /// The variance.
@@ -22,21 +22,21 @@ pub struct Variance {
 /// Variances after shrinking.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Shrunk {
-    /// What the variances have in common, worth so many degrees of freedom: infinitely many if they differ no more than
-    /// chance makes them. Absent if nothing was shrunk.
+    /// The common variance with its degrees of freedom, which are infinite if the variances differ no more than by
+    /// chance. `None` if they were not shrunk.
     pub prior: Option<Variance>,
     /// Each variance after shrinking.
     pub rows: Vec<Variance>,
 }
 
 /// Shrinks `rows` by the empirical Bayes method of limma (Smyth 2004, "Linear models and empirical Bayes methods for
-/// assessing differential expression in microarray experiments", section 6.2). True variances are taken to be scattered
-/// as s₀² d₀ ÷ χ²(d₀). The moments of their logs give d₀, by an inverse trigamma, and s₀². If the logs scatter less
-/// than chance makes them, d₀ is infinite and s₀² is the pooled variance. A row then has the variance
-/// (d₀ s₀² + d s²) ÷ (d₀ + d) with d₀ + d degrees of freedom, but no more than all rows have together.
+/// assessing differential expression in microarray experiments", section 6.2). True variances are assumed to be
+/// distributed as s₀² d₀ ÷ χ²(d₀). The moments of their logs determine d₀, by an inverse trigamma, and s₀². If the logs
+/// scatter less than by chance, d₀ is infinite and s₀² is the pooled variance. A row then has the variance (d₀ s₀² + d
+/// s²) ÷ (d₀ + d) with d₀ + d degrees of freedom, but no more than all rows have together.
 ///
-/// The rows must be independent: an event that hits all of them makes their variances alike, and they would seem better
-/// known than they are. Fewer than [`SHRINK_NEEDS`] rows, and rows of which half have no variance, stay as they are.
+/// The rows must be independent: a common event makes their variances similar, and their precision would be
+/// overestimated. Fewer than [`SHRINK_NEEDS`] rows, and rows of which half have no variance, are not shrunk.
 pub fn shrink(rows: &[Variance]) -> Shrunk {
     let Some(prior) = prior(rows) else { return Shrunk { prior: None, rows: rows.to_vec() } };
     let pooled: f64 = rows.iter().map(|row| row.freedom).sum();

@@ -33,13 +33,13 @@ pub fn theil_sen(values: &[f64], confidence: f64) -> Result<Slope, TooFew> {
     Ok(between(&slopes, values.len(), normal.inverse_cdf(f64::midpoint(1.0, confidence)), confidence))
 }
 
-/// The slope of [`theil_sen`] for a series whose neighbours resemble each other: an autoregressive process of first
+/// The slope of [`theil_sen`] for a series whose neighbours correlate: an autoregressive process of first
 /// order. The seconds of iterations are one, on a machine that is warm for a while.
 ///
-/// n such numbers say as much as n (1 − ρ) ÷ (1 + ρ) independent ones. So Kendall's statistic has that much more
-/// variance, and Student's distribution has so many degrees of freedom less two (Santer et al. 2000, section 3). ρ is
-/// the autocorrelation of what the line leaves, corrected for its bias of −(2 + 4ρ) ÷ n (Kendall 1954), and never
-/// negative. If less than one degree is left, nothing is excluded, and the interval has no ends.
+/// n such numbers have an effective size of n (1 − ρ) ÷ (1 + ρ). So Kendall's statistic has that much more variance,
+/// and Student's distribution has the effective size less two as degrees of freedom (Santer et al. 2000, section 3). ρ
+/// is the autocorrelation of the residuals, corrected for its bias of −(2 + 4ρ) ÷ n (Kendall 1954), and never negative.
+/// If less than one degree of freedom is left, the interval is infinite.
 ///
 /// # Errors
 /// There are fewer than [`SLOPE_NEEDS`] numbers.
@@ -60,7 +60,7 @@ pub fn correlated_slope(values: &[f64], confidence: f64) -> Result<Slope, TooFew
     Ok(between(&slopes, values.len(), quantile, confidence))
 }
 
-/// The autocorrelation of what a line leaves of `values`; 0 if that is no more than rounding can do.
+/// The autocorrelation of the residuals `rest` of `values`; 0 if they are no larger than rounding errors.
 fn correlation_of(rest: &[f64], values: &[f64]) -> Result<f64, TooFew> {
     let largest = values.iter().fold(0.0, |largest: f64, value| largest.max(value.abs()));
     if standard_deviation(rest)? <= 1e-12 * largest { Ok(0.0) } else { autocorrelation(rest) }
@@ -79,8 +79,8 @@ fn slopes(values: &[f64]) -> Result<Vec<f64>, TooFew> {
     Ok(slopes)
 }
 
-/// The median of the ordered `slopes` of `n` numbers, and those that lie as far from it as `quantile` standard
-/// deviations of Kendall's statistic.
+/// The median of the ordered `slopes` of `n` numbers, and those at a distance of `quantile` standard deviations of
+/// Kendall's statistic from it.
 fn between(slopes: &[f64], n: usize, quantile: f64, confidence: f64) -> Slope {
     let (n, pairs) = (n as f64, slopes.len() as f64);
     let reach = quantile * (n * (n - 1.0) * (2.0 * n + 5.0) / 18.0).sqrt();

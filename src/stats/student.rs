@@ -1,4 +1,4 @@
-//! Student's distribution at any number of degrees of freedom, infinity included.
+//! Student's distribution for any number of degrees of freedom, including infinity.
 
 use std::sync::OnceLock;
 
@@ -9,8 +9,8 @@ use super::CONFIDENCE;
 /// The tails of the intervals that every row has.
 const USUAL_TAIL: f64 = (1.0 - CONFIDENCE) / 2.0;
 
-/// Their quantiles by degrees of freedom, each computed when it is first asked for. It takes longer than all else of an
-/// interval, and most rows have as many runs.
+/// Their quantiles by degrees of freedom, computed on first use. That takes longer than the rest of an
+/// interval, and most rows have equal numbers of runs.
 static USUAL: [OnceLock<f64>; 64] = [const { OnceLock::new() }; 64];
 
 /// The value that a Student's t exceeds with probability `tail`, below ½.

@@ -1,4 +1,4 @@
-//! Worked examples and laws of the statistics.
+//! Worked examples and properties of the statistics.
 
 use proptest::prelude::*;
 
@@ -54,7 +54,7 @@ fn quantiles_are_interpolated_between_neighbours() {
     for (share, expected) in [(0.0, 1.0), (0.1, 1.3), (0.5, 3.0), (0.9, 6.1), (1.0, 7.0)] {
         assert!(close(quantile(&values, share).unwrap(), expected), "{share}");
     }
-    assert_eq!(quantile(&[3.1; 4], 0.1), Ok(3.1), "no rounding moves it away from equal numbers");
+    assert_eq!(quantile(&[3.1; 4], 0.1), Ok(3.1), "rounding does not move it away from equal numbers");
     assert_eq!(quantile(&[-1e308, 1e308], 0.5), Ok(0.0));
     assert_eq!(quantile(&[5.0], 0.9), Ok(5.0));
     assert_eq!(quantile(&[], 0.5), Err(TooFew { n: 0, needs: 1 }));
@@ -120,7 +120,7 @@ fn holm_steps_down_and_keeps_the_order() {
 }
 
 #[test]
-fn blocks_that_share_no_row_cannot_be_compared() {
+fn blocks_without_common_rows_cannot_be_compared() {
     let cell = |row, block, value| Cell { row, block, value };
     let apart = [
         cell(0, 0, 1.0),
@@ -133,7 +133,7 @@ fn blocks_that_share_no_row_cannot_be_compared() {
     assert_eq!(block_effects(&apart), Err(NoEffects::Apart));
     assert_eq!(block_effects(&[cell(0, 0, 1.0), cell(0, 1, 2.0)]), Err(NoEffects::NoScatter));
     assert_eq!(block_effects(&[]), Err(NoEffects::NoScatter));
-    // Through row 1, blocks 0 and 2 hang together, although no row holds both.
+    // Row 1 connects blocks 0 and 2, although no row contains both.
     let chain = [cell(0, 0, 1.0), cell(0, 1, 2.0), cell(1, 1, 5.0), cell(1, 2, 7.0), cell(0, 0, 1.0)];
     let effects: Vec<f64> = block_effects(&chain).unwrap().iter().map(|effect| effect.value).collect();
     assert!(close(effects[1] - effects[0], 1.0) && close(effects[2] - effects[1], 2.0), "{effects:?}");
@@ -150,14 +150,14 @@ fn few_or_constant_variances_are_not_shrunk() {
     // One row without scatter does not make the prior infinitely wide: it counts as a little.
     let prior = shrink(&rows(&[0.0, 1.0, 1.1, 1.2, 0.9, 1.0])).prior.unwrap();
     assert!(prior.freedom > 0.1 && prior.value > 0.0, "{prior:?}");
-    // Equal variances differ less than chance makes them: they are pooled, and known as well as all together.
+    // Equal variances differ less than by chance: they are pooled, with the degrees of freedom of all.
     let shrunk = shrink(&rows(&[2.0; 6]));
     assert_eq!(shrunk.prior, Some(Variance { value: 2.0, freedom: f64::INFINITY }));
     assert!(shrunk.rows.iter().all(|row| *row == Variance { value: 2.0, freedom: 24.0 }));
 }
 
 #[test]
-fn a_series_that_moves_slowly_counts_for_fewer_numbers() {
+fn a_slowly_moving_series_has_a_smaller_effective_size() {
     let slow: Vec<f64> = (0..40).map(|i| f64::from(i / 10)).collect();
     assert!(effective_size(&slow).unwrap() < 4.0);
     let swinging: Vec<f64> = (0..40).map(|i| f64::from(i % 2)).collect();
@@ -186,7 +186,7 @@ fn more_scatter_or_smaller_differences_need_more_repeats() {
 }
 
 #[test]
-fn what_hits_a_block_in_all_rows_is_in_the_interval_of_the_mean() {
+fn common_disturbances_of_a_block_widen_the_interval_of_the_mean() {
     let moved = [0.3, -0.1, 0.2, -0.4];
     let rows: Vec<Vec<(usize, f64)>> = (0..5)
         .map(|row| moved.iter().enumerate().map(|(block, by)| (block, f64::from(row) + by)).collect())
@@ -201,7 +201,7 @@ fn what_hits_a_block_in_all_rows_is_in_the_interval_of_the_mean() {
 
 proptest! {
     #[test]
-    fn half_of_the_numbers_lie_on_each_side_of_the_median(values in numbers(1)) {
+    fn half_of_the_numbers_are_on_each_side_of_the_median(values in numbers(1)) {
         let m = median(&values).unwrap();
         let at_most = values.iter().filter(|&&value| value <= m).count();
         let at_least = values.iter().filter(|&&value| value >= m).count();
@@ -209,7 +209,7 @@ proptest! {
     }
 
     #[test]
-    fn half_of_the_numbers_lie_within_the_mad(values in numbers(2)) {
+    fn half_of_the_numbers_are_within_the_mad(values in numbers(2)) {
         let (m, d) = (median(&values).unwrap(), mad(&values).unwrap());
         // The tolerance covers the rounding of m ± d itself.
         let within = values.iter().filter(|&&value| (value - m).abs() <= d + 1e-6).count();
@@ -259,9 +259,9 @@ proptest! {
         prop_assert!(close(there.p_at_least(0.5) + there.p_at_most(0.5), 1.0));
     }
 
-    /// A test and its interval agree: what is rejected at 5 % is outside the interval of 95 %.
+    /// A test and its interval agree: a value is rejected at 5 % if and only if the 95 % interval excludes it.
     #[test]
-    fn intervals_hold_what_tests_do_not_reject(values in numbers(3), at in -1e6..1e6f64) {
+    fn intervals_contain_the_values_that_tests_do_not_reject(values in numbers(3), at in -1e6..1e6f64) {
         let estimate = Estimate::mean(&values).unwrap();
         let interval = estimate.interval(0.95);
         prop_assert_eq!(estimate.p_equal(at) > 0.05, interval.low < at && at < interval.high);

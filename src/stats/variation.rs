@@ -1,4 +1,4 @@
-//! How well a coefficient of variation is known.
+//! Confidence intervals of standard deviations and coefficients of variation.
 
 use statrs::distribution::{ChiSquared, ContinuousCDF};
 
@@ -17,7 +17,7 @@ pub fn deviation_interval(variance: Variance, confidence: f64) -> Interval {
 
 /// The confidence interval of the coefficient of variation, by Vangel (1996, "Confidence intervals for a normal
 /// coefficient of variation"), who corrected McKay's. It assumes normal scatter and is close to exact for coefficients
-/// up to a third. The upper end is infinite where the numbers do not bound it.
+/// up to a third. The upper end is infinite if the numbers do not bound it.
 ///
 /// # Errors
 /// There are fewer than [`MEAN_INTERVAL_NEEDS`] numbers.

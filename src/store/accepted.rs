@@ -48,7 +48,7 @@ impl JobDir {
 /// Writes the changes that the user accepts for a job. Does not touch its record.
 ///
 /// # Errors
-/// It cannot be written. Then an earlier acceptance remains.
+/// It cannot be written. An earlier acceptance remains.
 pub fn save_acceptance(lock: &JobLock, acceptance: &Acceptance) -> Result<(), WriteError> {
     write_atomic(&lock.dir().accepted(), &to_sealed_json(acceptance))
 }
@@ -68,7 +68,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_accepted_is_read_again_and_what_is_torn_accepts_nothing() {
+    fn an_acceptance_round_trips_and_a_torn_one_is_an_error() {
         let directory = tempfile::tempdir().unwrap();
         let dir = Store::at(directory.path()).unwrap().job_dir(&job());
         assert_eq!(dir.load_acceptance().unwrap(), None);
@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn a_job_that_somebody_holds_is_busy() {
+    fn a_locked_job_is_busy() {
         let directory = tempfile::tempdir().unwrap();
         let dir = Store::at(directory.path()).unwrap().job_dir(&job());
         let held = JobLock::try_lock(&job(), dir.clone()).unwrap();

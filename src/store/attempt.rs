@@ -1,8 +1,8 @@
 //! One attempt on disk: `attempt.json`, written before it starts.
 //!
-//! It is internal and contains everything that cannot be found out later. Together with the files
-//! that the process chain leaves, it is enough to write the record. The `orchestrate` that saw the end does so, or a
-//! later one that adopts the attempt.
+//! It is internal and contains everything that cannot be determined later. Together with the files that the process
+//! chain leaves, it is enough to write the record. The `orchestrate` that observed the end does so, or a later one that
+//! adopts the attempt.
 
 use std::io;
 use std::time::Duration;
@@ -23,9 +23,9 @@ use crate::record::{CloudNotice, Ending, Gate, HostCounters, Provenance, TimeFla
 /// Changelog: 1, the first; 2, sealed.
 const ATTEMPT_SCHEMA: u32 = 2;
 
-/// How far the wall clock must be from where it would be if nobody had set it. Corrections of the time service that are
-/// smaller than this need no care.
-const SET_CLOCK: TimeDelta = TimeDelta::seconds(1);
+/// A larger difference between the wall clock and the time since the boot means that the clock was set. Smaller
+/// corrections by the time service are ignored.
+const CLOCK_TOLERANCE: TimeDelta = TimeDelta::seconds(1);
 
 /// An unusable `attempt.json`.
 #[derive(Debug, thiserror::Error)]
@@ -38,7 +38,7 @@ pub enum AttemptError {
     Form(#[from] FormError),
 }
 
-/// Something cannot be noted in an `attempt.json`.
+/// An `attempt.json` cannot be updated.
 #[derive(Debug, thiserror::Error)]
 pub enum NoteError {
     /// It cannot be read.
@@ -93,14 +93,14 @@ pub struct Attempt {
     /// The wait before the start.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) gate: Option<Gate>,
-    /// The name of its `orchestrate`'s own lock. Absent in attempts of older versions.
+    /// The name of the lock of its `orchestrate`. Absent in attempts of older versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) owner: Option<String>,
     /// The process group of its worker. Absent until the worker has started, where the system shows the environment of
     /// processes, and in attempts of older versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     group: Option<WorkerGroup>,
-    /// What the provider of a machine in the cloud has announced about it so far.
+    /// Announcements of the cloud provider about the machine so far.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notices: Vec<CloudNotice>,
     /// Where it runs and with what. The counters can be compared while the boot id stays the same.
@@ -108,13 +108,12 @@ pub struct Attempt {
 }
 
 /// The process group of a worker, noted after its start. Where the system does not show the environment of processes,
-/// nothing else tells which process is the worker of an `orchestrate` that died.
+/// only this identifies the worker of an `orchestrate` that died.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WorkerGroup {
-    /// The number of its first process, which is also the number of the group.
+    /// The id of its first process, which is also the id of the group.
     pub leader: u32,
-    /// When that process started, in the words of the system. Another process can have the number by now, so the
-    /// number alone is never noted.
+    /// When that process started, as printed by the system. Process ids are reused, so the id alone is not enough.
     pub start: String,
 }
 
@@ -123,13 +122,13 @@ pub struct WorkerGroup {
 pub struct End {
     /// How the chain ended.
     pub ending: Ending,
-    /// When, by the wall clock as it was set at the start; see [`Attempt::by_its_clock`].
+    /// When, by the wall clock as it was set at the start; see [`Attempt::with_corrected_end`].
     pub at: DateTime<Utc>,
-    /// Whether somebody set the wall clock since the start. What others read from it is then worth nothing.
+    /// Whether the wall clock was set since the start. Then times that other programs read from it are invalid.
     pub clock_was_set: bool,
-    /// The host's counters right after it; `None` if the end was seen too late.
+    /// The host's counters right after it; `None` if the end was noticed too late.
     pub counters: Option<HostCounters>,
-    /// Whether another `orchestrate` than the one that started it saw the end.
+    /// Whether another `orchestrate` than the one that started it noticed the end.
     pub adopted: bool,
     /// Whether remaining processes of its group were killed.
     pub left_processes: bool,
@@ -177,12 +176,12 @@ impl Attempt {
         Attempt { gate, ..self }
     }
 
-    /// The same attempt, of the `orchestrate` whose own lock is called `name`.
+    /// The same attempt, of the `orchestrate` whose lock is called `name`.
     pub fn owned_by(self, name: String) -> Self {
         Attempt { owner: Some(name), ..self }
     }
 
-    /// The name of its `orchestrate`'s own lock.
+    /// The name of the lock of its `orchestrate`.
     pub fn owner(&self) -> Option<&str> {
         self.owner.as_deref()
     }
@@ -201,18 +200,18 @@ impl Attempt {
     /// Notes in the `attempt.json` in `dir` that the worker has started, in `group`.
     ///
     /// # Errors
-    /// It cannot be written. The attempt is then as it was: without its worker's group.
+    /// It cannot be written. The file is then unchanged.
     pub fn note_group(&self, dir: &AttemptDir, group: WorkerGroup) -> Result<(), WriteError> {
         Attempt { group: Some(group), ..self.clone() }.save(dir)
     }
 
-    /// Notes in the `attempt.json` in `dir` what the provider of the machine has announced: the machine may be gone
-    /// before there is a record.
+    /// Notes the announcements of the cloud provider in the `attempt.json` in `dir`, because the machine may disappear
+    /// before the record is written.
     ///
     /// # Errors
-    /// It cannot be read or written. It is then as it was.
+    /// It cannot be read or written. It is then unchanged.
     pub fn note_notices(dir: &AttemptDir, notices: &[CloudNotice]) -> Result<(), NoteError> {
-        // It knows the worker's group, which was noted there alone.
+        // Only the file contains the worker's group.
         let attempt = Attempt::load(dir)?;
         Ok(Attempt { notices: notices.to_vec(), ..attempt }.save(dir)?)
     }
@@ -227,7 +226,7 @@ impl Attempt {
         Duration::try_from_secs_f64(self.started_since_boot_s?).ok()
     }
 
-    /// The time since the start, at `since_boot` on the boot `boot_id`; `None` without a clock that nobody can set.
+    /// The time since the start, at `since_boot` on the boot `boot_id`; `None` without a reliable clock.
     fn elapsed(&self, boot_id: Option<&str>, since_boot: Option<Duration>) -> Option<Duration> {
         boot_id.filter(|boot_id| self.provenance.host.boot_id.as_deref() == Some(*boot_id))?;
         since_boot?.checked_sub(self.began_since_boot()?)
@@ -241,10 +240,10 @@ impl Attempt {
         self.limits.timeout.saturating_sub(self.elapsed(boot_id, since_boot).unwrap_or_default())
     }
 
-    /// `end` by the wall clock as it was set at the start. `now` is the wall clock's time, and `since_boot` the time on
-    /// the boot `boot_id`. If they show that somebody set the wall clock since the start, the attempt ended now at the
-    /// latest, and that is when it ended.
-    pub fn by_its_clock(
+    /// Corrects the time of `end` if the wall clock was set since the start. `now` is the wall clock's time, and
+    /// `since_boot` the time on the boot `boot_id`. If the clock was set, the end is the current time on the clock of
+    /// the start.
+    pub fn with_corrected_end(
         &self,
         end: End,
         now: DateTime<Utc>,
@@ -255,13 +254,13 @@ impl Attempt {
         let Some(unset) = elapsed.and_then(|span| self.started_at.checked_add_signed(span)) else {
             return end;
         };
-        match (now - unset).abs() > SET_CLOCK {
+        match (now - unset).abs() > CLOCK_TOLERANCE {
             true => End { at: unset, clock_was_set: true, ..end },
             false => end,
         }
     }
 
-    /// Writes `attempt.json` again: it was deleted, or more is known.
+    /// Writes `attempt.json`, replacing the previous version.
     ///
     /// # Errors
     /// It cannot be written.

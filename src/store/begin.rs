@@ -1,8 +1,8 @@
-//! The directory of an attempt: created before it starts, and again if it was deleted while its worker ran.
+//! Creates the directory of an attempt before it starts, and again if it was deleted while its worker ran.
 //!
-//! It is made whole under a hidden name, with the name of its owner in it, and renamed to its number, which fails if
-//! another attempt has that number. So where no lock keeps others out, the file system still gives each attempt to one
-//! of them, and nobody ever sees an attempt without an owner.
+//! The directory is created completely under a hidden name such as `.01.<owner>.tmp`, then renamed to its number, which
+//! fails if another attempt has that number. So each attempt has exactly one owner, even where locks do not work, and
+//! no process ever sees an attempt without an owner.
 #![expect(clippy::disallowed_methods, reason = "an attempt is files")]
 
 use std::fs;
@@ -20,18 +20,18 @@ use crate::lock::{JobLock, LockError, Owners};
 /// A deleted part of an attempt that cannot be restored.
 #[derive(Debug, thiserror::Error)]
 pub enum RestoreError {
-    /// The job's lock.
+    /// The job's lock cannot be restored.
     #[error(transparent)]
     Lock(LockError),
-    /// A file or directory.
+    /// A file or directory cannot be written.
     #[error(transparent)]
     Write(#[from] WriteError),
 }
 
-/// Writes `key.json`, removes what a crash left half written, and returns the next attempt, which nobody has yet.
+/// Writes `key.json`, removes partly written files of a crash, and returns the next attempt, which is not claimed yet.
 ///
 /// # Errors
-/// Something cannot be written.
+/// A file cannot be written.
 pub fn next_attempt(job: &Job, lock: &JobLock, owners: &Owners) -> Result<AttemptDir, WriteError> {
     let dir = lock.dir();
     remove_tmp(dir.path(), "");
@@ -45,7 +45,7 @@ pub fn next_attempt(job: &Job, lock: &JobLock, owners: &Owners) -> Result<Attemp
     Ok(dir.attempt(attempts.last().map_or(0, AttemptDir::number) + 1))
 }
 
-/// Starts `attempt`, if nobody else has. Returns whether it is ours.
+/// Claims the attempt in `dir` by creating its directory. Returns `false` if another process has claimed it.
 ///
 /// # Errors
 /// It cannot be written.
@@ -77,7 +77,7 @@ fn hidden_name(number: u32, owner: &str) -> String {
     format!(".{number:02}.{owner}.tmp")
 }
 
-/// Removes the hidden directories in `attempts` of those who died before they had their attempt.
+/// Removes the hidden directories in `attempts` of processes that died before they claimed an attempt.
 fn remove_unclaimed(attempts: &Path, owners: &Owners) {
     for entry in fs::read_dir(attempts).into_iter().flatten().flatten() {
         let name = entry.file_name().to_string_lossy().into_owned();
@@ -90,7 +90,7 @@ fn remove_unclaimed(attempts: &Path, owners: &Owners) {
     }
 }
 
-/// Removes what a crash left half written beside the record of the job of `lock`, and beside its attempt in `dir`.
+/// Removes partly written files that a crash left in the directory of the job of `lock` and of its attempt in `dir`.
 pub fn tidy(lock: &JobLock, dir: &AttemptDir) {
     remove_tmp(lock.dir().path(), "");
     remove_tmp(dir.path(), ATTEMPT_FILE);
@@ -106,8 +106,8 @@ fn write_key(job: &Job, dir: &JobDir) -> Result<(), WriteError> {
     if is_sound() == Some(true) { Ok(()) } else { write_whole(&dir.key(), &json) }
 }
 
-/// Restores what the record of `attempt` needs, if it was deleted while its worker ran. A worker is a foreign program,
-/// and its failure must still be recorded. Returns whether anything was restored.
+/// Restores files that the record of `attempt` needs, if they were deleted while its worker ran. A worker is a foreign
+/// program, and its failure must still be recorded. Returns whether anything was restored.
 ///
 /// # Errors
 /// It cannot be restored.
@@ -128,8 +128,8 @@ pub fn restore(
     Ok(true)
 }
 
-/// Removes partly written files whose names begin with `name`, which a crash left behind in `directory`. A lock must
-/// keep other writers away.
+/// Removes partly written files that a crash left in `directory`, of files whose names begin with `name`. The caller
+/// must hold a lock that excludes other writers.
 pub(super) fn remove_tmp(directory: &Path, name: &str) {
     let start = format!(".{name}");
     for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
@@ -150,7 +150,7 @@ mod tests {
     use crate::store::tests::attempt;
 
     #[test]
-    fn an_attempt_is_of_one_owner_even_where_locks_keep_nobody_out() {
+    fn an_attempt_has_one_owner_even_without_locks() {
         let directory = tempfile::tempdir().unwrap();
         let job_dir = JobDir::at(directory.path().join("job"));
         fs::create_dir_all(job_dir.attempt(1).path().parent().unwrap()).unwrap();
@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_dead_prepared_is_removed_and_what_the_living_prepare_stays() {
+    fn hidden_directories_of_dead_owners_are_removed_and_those_of_live_owners_stay() {
         let directory = tempfile::tempdir().unwrap();
         let owner = OwnerLock::take(&directory.path().join("running"), "t").unwrap();
         let attempts = directory.path().join("attempts");

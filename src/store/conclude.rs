@@ -1,4 +1,5 @@
-//! Makes the record of an attempt from the files that it left, no matter who saw its end.
+//! Makes the record of an attempt from its files: [`Attempt::conclude`]. It does not matter which process observed its
+//! end.
 
 use std::fs;
 use std::io;
@@ -52,7 +53,7 @@ impl Attempt {
             _ => None,
         };
         let outcome = decide_operators(job.key(), outcome, measurement.as_ref());
-        // Nobody knows where the worker's window lies among the samples if its clock was set.
+        // If the clock was set, the worker's window cannot be located among the samples.
         let window = measurement.as_ref().and_then(Measurement::window).filter(|_| !end.clock_was_set);
         observed.telemetry = read_telemetry(&mut files, &dir.telemetry(), window);
         files.look_at(&dir.iterations());
@@ -74,12 +75,12 @@ impl Attempt {
         }
     }
 
-    /// Whether its worker has ended, which `time` reports only then. Processes that it left behind may go on.
+    /// Whether its worker has ended, that is, `time` has written its report. Processes that it left may still run.
     pub fn has_ended(&self, dir: &AttemptDir) -> bool {
         self.load_time_report(dir, &mut EvidenceReader::default()).is_ok()
     }
 
-    /// How it ended, given all that others know of it: `time`, the kernel, the provider of the machine.
+    /// How it ended, according to `end`, the report of `time`, the kernel and the cloud provider.
     fn ending(&self, end: &End, report: Option<&TimeReport>) -> Ending {
         let has_oom_killed = end.counters.unwrap_or_default().has_oom_killed_since(&self.counters());
         end.ending.clone().with_report(report).with_oom_killer(has_oom_killed).with_notices(&self.notices)
@@ -104,13 +105,13 @@ impl Attempt {
         }
     }
 
-    /// Keeps both outputs within the limit, for the last time. Returns how many bytes were cut out of each, if any.
+    /// Cuts both outputs to the limit for the last time. Returns how many bytes were removed from each, if any.
     fn cut_output(&self, dir: &AttemptDir) -> [Option<u64>; 2] {
         [dir.stdout(), dir.stderr()]
             .map(|path| keep_within(&path, self.limits.output).ok().filter(|bytes| *bytes > 0))
     }
 
-    /// The profiler's counters, if there was one, and the outcome with them taken into account.
+    /// The profiler's counters, if there was one, and the outcome that takes them into account.
     fn count(
         &self,
         job: &Job,
@@ -126,7 +127,7 @@ impl Attempt {
         let end = |path: &Path| tail(path, SAID_LIMIT).unwrap_or_default();
         let (stdout, stderr) = (end(&dir.stdout()), end(&dir.stderr()));
         let output = ProfilerOutput {
-            said: &format!("{stdout}\n{stderr}"),
+            log: &format!("{stdout}\n{stderr}"),
             program_stderr: &stderr,
             exit: report.as_ref().ok().and_then(|report| report.exit),
             version: profiler.version(),
@@ -135,7 +136,7 @@ impl Attempt {
         files.stream(&table, |table| decide_profiled(kind, outcome, table, &output))
     }
 
-    /// A `measurement.json` in the worker's current directory, which is ours too, if it was written since the start.
+    /// A `measurement.json` in the worker's current directory (also that of this process), if written since the start.
     fn stray_measurement(&self) -> Option<BadMeasurement> {
         let directory = std::path::absolute(".").ok()?;
         let written: DateTime<Utc> =

@@ -1,4 +1,4 @@
-//! What older versions wrote is read: records of every schema that has been on the main branch.
+//! Tests that records of every schema that has been on the main branch stay readable.
 #![expect(clippy::disallowed_methods, reason = "the corpus is files")]
 
 use std::fs;
@@ -21,7 +21,7 @@ fn read(path: &Path) -> (String, Record) {
     (name, record.unwrap_or_else(|error| panic!("{}: {error}", path.display())))
 }
 
-/// What numbers rest on, in a line.
+/// The outcome and measurement of a record as one line.
 fn line((name, record): &(String, Record)) -> String {
     let measured = record.measurement.as_ref().map_or_else(
         || "nothing measured".to_owned(),

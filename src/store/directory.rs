@@ -1,4 +1,4 @@
-//! The `runs/` directory, and the directories of jobs in it.
+//! The `runs/` directory, [`Store`], and the directories of jobs in it.
 #![expect(clippy::disallowed_methods, reason = "the store is the files")]
 
 use std::fs::{self, File, Metadata};
@@ -23,7 +23,7 @@ A job is done if its `record.json` has a success. To run a job again, delete its
 prints the contents of a directory.
 ";
 
-/// The name of the directory of what merges replaced: `1/`, `2/` …, each of which is a store.
+/// The name of the directory for results that merges replaced: `1/`, `2/` …, each of which is a store.
 const REPLACED: &str = ".replaced";
 
 /// The `runs/` directory.
@@ -32,16 +32,17 @@ pub struct Store {
     root: PathBuf,
 }
 
-/// What is in a store, by name.
+/// The entries of a store, sorted by name.
 #[derive(Debug, Default)]
 pub(super) struct Entries {
     /// The directories, except hidden ones.
     pub(super) directories: Vec<JobDir>,
-    /// What has the name of a job's directory and is none, such as a file or a dangling link.
+    /// Entries with the name of a job's directory that are not directories, such as files or dangling links.
     pub(super) others: Vec<JobDir>,
 }
 
-/// A store's directory, kept open to tell whether it still stands at its path. Open, it keeps its number.
+/// A store's directory, kept open to detect whether it is still at its path. While it is open, its inode number is not
+/// reused.
 #[derive(Debug)]
 pub struct Place {
     root: PathBuf,
@@ -49,7 +50,7 @@ pub struct Place {
 }
 
 impl Place {
-    /// Whether the directory still stands at its path.
+    /// Whether the directory is still at its path.
     pub fn is_ours(&self) -> bool {
         let number = |data: Metadata| (data.dev(), data.ino());
         let (ours, there) = (self.directory.metadata().map(number), fs::metadata(&self.root).map(number));
@@ -68,7 +69,7 @@ impl Store {
         Store::at(root)
     }
 
-    /// The store at `root`, created if it is missing, as is its `README.md`.
+    /// The store at `root`. Creates it and its `README.md` if they are missing.
     ///
     /// # Errors
     /// [`StoreError::Create`] if it cannot be created, and as [`Store::open`].
@@ -79,7 +80,7 @@ impl Store {
         }
         let readme = root.join("README.md");
         if !readme.exists() {
-            // Cut off while it was written the first time.
+            // A crash may have left a partly written one.
             remove_tmp(root, "README.md.");
             // A store that cannot be written can still be read.
             let _ = write_whole(&readme, README.as_bytes());
@@ -87,7 +88,7 @@ impl Store {
         Store::open(root)
     }
 
-    /// The store at `root`, which does not need to exist, for read-only verbs. A missing store is empty.
+    /// The store at `root`, which need not exist, for read-only verbs. A missing store is empty.
     ///
     /// # Errors
     /// [`StoreError::Read`] if `root` is relative and the current directory is unknown.
@@ -106,17 +107,17 @@ impl Store {
         Some(Place { root: self.root.clone(), directory: File::open(&self.root).ok()? })
     }
 
-    /// The directory of the locks of those who run on this store.
+    /// The directory of the locks of all `orchestrate` processes that run on this store.
     pub fn running(&self) -> PathBuf {
         self.root.join(RUNNING)
     }
 
-    /// The directory of what merges replaced.
+    /// The directory for results that merges replaced.
     pub(super) fn replaced(&self) -> PathBuf {
         self.root.join(REPLACED)
     }
 
-    /// The stores of what merges replaced, by their names.
+    /// The stores in [`Store::replaced`], sorted by name.
     ///
     /// # Errors
     /// [`StoreError::Read`].
@@ -125,12 +126,12 @@ impl Store {
         Ok(slots.into_iter().map(|slot| Store { root: slot.path().to_owned() }).collect())
     }
 
-    /// The directory of `job`, which does not need to exist.
+    /// The directory of `job`, which need not exist.
     pub fn job_dir(&self, job: &Job) -> JobDir {
         JobDir::at(self.root.join(job.dir_name()))
     }
 
-    /// Every directory by name, except hidden ones.
+    /// All directories except hidden ones, sorted by name.
     ///
     /// # Errors
     /// [`StoreError::Read`].
@@ -138,7 +139,7 @@ impl Store {
         Ok(self.entries()?.directories)
     }
 
-    /// What is in the store.
+    /// The entries of the store. Empty if it does not exist.
     ///
     /// # Errors
     /// [`StoreError::Read`].
@@ -151,7 +152,7 @@ impl Store {
         let (mut directories, mut others) = (Vec::new(), Vec::new());
         for entry in entries {
             let entry = entry.map_err(read)?;
-            // Only a link has to be looked at itself.
+            // Only links need another system call.
             let kind = entry.file_type().map_err(read)?;
             let is_dir = kind.is_dir() || (kind.is_symlink() && entry.path().is_dir());
             let name = entry.file_name();

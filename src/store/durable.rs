@@ -1,10 +1,10 @@
-//! Makes what a run leaves in the store survive a power cut.
+//! Syncs the results of a run to the disk, so that they survive a power cut: [`Durable`].
 //!
-//! A rename shows a whole file to every reader, but on the disk it can come before the file's content. A power cut in
-//! between leaves a record that is empty or cut off. Such a record is no result, so its job runs again. To sync is
-//! therefore never needed for truth, only against repetition, and it may wait: a second for a short job, not at all for
-//! a longer one.
-#![expect(clippy::disallowed_methods, reason = "a run happens in time, and its files are synced")]
+//! Readers see a renamed file only as a whole, but the rename can reach the disk before the file's content. A power cut
+//! in between leaves a record that is empty or cut off. Such a record is not a result, so its job runs again. Syncing
+//! is therefore not needed for correctness, it only avoids repetition. It may be delayed by a second for a short job,
+//! but not for a longer one.
+#![expect(clippy::disallowed_methods, reason = "syncing needs deadlines and files")]
 
 use std::fs::{self, File};
 use std::io;
@@ -17,16 +17,16 @@ use std::time::{Duration, Instant};
 use super::directory::Store;
 use crate::files::{AttemptDir, WriteError, open_regular, sync_directory};
 
-/// What was written is synced at most this long after it was written.
+/// Longest time from writing a file to syncing it.
 const LATEST: Duration = Duration::from_secs(1);
 
-/// A job that takes at least this long is worth a sync of its own.
+/// A job that takes at least this long is synced immediately.
 pub const WORTH_A_SYNC: Duration = LATEST;
 
 /// More attempts than this are synced together with everything else on their file system, which takes less time.
 const FEW: usize = 3;
 
-/// Syncs attempts to the disk. Dropping it syncs what is left.
+/// Syncs attempts to the disk in a thread. Dropping it syncs the rest.
 #[derive(Debug)]
 pub struct Durable {
     open: Arc<Open>,
@@ -36,14 +36,14 @@ pub struct Durable {
 
 #[derive(Debug)]
 enum Order {
-    /// Sync what is open soon.
+    /// Sync the open attempts soon.
     Soon,
-    /// Sync everything now, and tell whether it worked.
+    /// Sync everything now, and send the result.
     Now(Sender<Result<(), WriteError>>),
 }
 
 impl Durable {
-    /// Syncs attempts in `store`.
+    /// Starts the thread that syncs attempts in `store`.
     pub fn of(store: &Store) -> Durable {
         let (orders, received) = channel();
         let root = store.root().to_owned();
@@ -53,9 +53,9 @@ impl Durable {
         Durable { open, orders: Some(orders), thread: Some(thread) }
     }
 
-    /// Syncs `attempt` and the record of its job within a second. The caller goes on at once.
+    /// Syncs `attempt` and the record of its job within a second. Does not block.
     pub fn sync_soon(&self, attempt: AttemptDir) {
-        // To wake the thread for each of many short jobs would cost more than what it does for them.
+        // Waking the thread for each of many short jobs would take longer than syncing them.
         if self.open.add(attempt) {
             // The thread ends only after this is dropped.
             let _ = self.orders.as_ref().map(|orders| orders.send(Order::Soon));
@@ -65,7 +65,7 @@ impl Durable {
     /// Waits until everything is synced.
     ///
     /// # Errors
-    /// Something could not be synced, now or earlier: the disk might not keep it.
+    /// A file could not be synced, now or earlier: it might be lost in a power cut.
     pub fn sync(&self) -> Result<(), WriteError> {
         let (answer, answered) = channel();
         let _ = self.orders.as_ref().map(|orders| orders.send(Order::Now(answer)));
@@ -97,7 +97,7 @@ impl Drop for Durable {
     }
 }
 
-/// Syncs what is ordered below `root`, until nobody can order anything more.
+/// Carries out `orders` below `root` until their sender is dropped.
 fn serve(root: &Path, open: &Open, orders: &Receiver<Order>) {
     let mut due: Option<Instant> = None;
     let mut result = Ok(());
@@ -132,7 +132,7 @@ fn sync_all(root: &Path, attempts: &[AttemptDir]) -> Result<(), WriteError> {
     written(root, sync_directory(root))
 }
 
-/// Syncs everything on the file system of `root`. Returns whether the system can do that, and did.
+/// Syncs everything on the file system of `root`. Returns `false` if the system cannot do that.
 fn sync_file_system(root: &Path) -> bool {
     #[cfg(target_os = "linux")]
     return File::open(root).is_ok_and(|directory| nix::unistd::syncfs(directory).is_ok());
@@ -170,12 +170,12 @@ fn sync_attempt(directory: &Path) -> Result<(), WriteError> {
         .try_for_each(|directory| written(directory, sync_directory(directory)))
 }
 
-/// The paths of what is in `directory`; none if it has been deleted meanwhile.
+/// The paths of the entries of `directory`; empty if it has been deleted meanwhile.
 fn files_in(directory: &Path) -> Vec<PathBuf> {
     fs::read_dir(directory).into_iter().flatten().flatten().map(|entry| entry.path()).collect()
 }
 
-/// What was deleted in the meantime needs no sync.
+/// Converts the result of a sync. A file that was deleted meanwhile is not an error.
 fn written(path: &Path, result: io::Result<()>) -> Result<(), WriteError> {
     match result {
         Err(source) if source.kind() != io::ErrorKind::NotFound => {
@@ -222,11 +222,11 @@ mod tests {
         let woken: Vec<bool> = attempts.iter().cloned().map(|attempt| open.add(attempt)).collect();
         assert_eq!(woken, [true, false, false]);
         assert_eq!(open.take(), attempts);
-        assert!(open.add(attempts[0].clone()), "what comes after all were taken needs another wake");
+        assert!(open.add(attempts[0].clone()), "an attempt after all were taken wakes the thread again");
     }
 
     #[test]
-    fn what_is_no_file_or_is_gone_is_passed_over() {
+    fn irregular_and_deleted_files_are_skipped() {
         let (_directory, store, attempts) = store(2);
         nix::unistd::mkfifo(&attempts[0].stdout(), nix::sys::stat::Mode::S_IRWXU).unwrap();
         fs::remove_dir_all(store.root().join(attempts[1].path())).unwrap();

@@ -1,5 +1,5 @@
-//! Reads the files that a record rests on: when it is made, noting what they hold, and later, to see whether they still
-//! hold that.
+//! Reads the files from which a record is made, its evidence. [`EvidenceReader`] notes their digests in the record;
+//! [`load_evidence`] and [`JobDir::differences`] compare them later.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
@@ -10,7 +10,7 @@ use sha2::{Digest, Sha256};
 use crate::files::{JobDir, open_regular, read_regular};
 use crate::record::{Difference, Evidence, FileDigest, Record};
 
-/// Reads files and notes what they held.
+/// Reads files and notes their digests.
 #[derive(Debug, Default)]
 pub(super) struct EvidenceReader {
     noted: Evidence,
@@ -25,18 +25,18 @@ impl EvidenceReader {
         let read = read_regular(path, limit);
         match &read {
             Ok(bytes) => self.noted.note(name(path), FileDigest::of(bytes)),
-            // What is too long to be used might be cut to a usable length later.
+            // A file that is too long might be cut to a usable length later.
             Err(_) => self.look_at(path),
         }
         read
     }
 
-    /// Lets `read` read the regular file at `path`, of whatever length, or nothing if there is none.
+    /// Streams the regular file at `path`, of any length, to `read`. A missing file is empty.
     pub(super) fn stream<T>(&mut self, path: &Path, read: impl FnOnce(&mut dyn BufRead) -> T) -> T {
         let Ok(file) = open_regular(path) else { return read(&mut io::empty()) };
         let mut file = BufReader::with_capacity(1 << 16, Hashed { file, hasher: Sha256::new(), bytes: 0 });
         let result = read(&mut file);
-        // The digest is that of the whole file, even if `read` stopped at a mistake.
+        // The digest covers the whole file, even if `read` stopped at a mistake.
         let rest = io::copy(&mut file, &mut io::sink());
         if rest.is_ok() {
             let Hashed { hasher, bytes, .. } = file.into_inner();
@@ -45,14 +45,14 @@ impl EvidenceReader {
         result
     }
 
-    /// Notes what the file at `path` holds, of whatever length, if it exists.
+    /// Notes the digest of the file at `path`, of any length, if it exists.
     pub(super) fn look_at(&mut self, path: &Path) {
         if let Ok(digest) = digest(path) {
             self.noted.note(name(path), digest);
         }
     }
 
-    /// Everything that was noted.
+    /// The noted digests.
     pub(super) fn evidence(self) -> Evidence {
         self.noted
     }
@@ -75,8 +75,8 @@ impl Read for Hashed {
 }
 
 impl JobDir {
-    /// How the files that `record` of this job rests on differ from what they were when it was written, in the order
-    /// of [`crate::files::AttemptDir::evidence`]. `None` if the record is of a version that did not note it.
+    /// The differences between the evidence of `record` now and when it was written, in the order of
+    /// [`crate::files::AttemptDir::evidence`]. `None` if the record is of a version that did not note digests.
     ///
     /// # Errors
     /// A file exists but cannot be read.
@@ -94,10 +94,10 @@ impl JobDir {
     }
 }
 
-/// The bytes of the file at `path`, on which `record` rests, if it exists.
+/// The bytes of the file at `path`, which is evidence of `record`. `None` if it does not exist.
 ///
 /// # Errors
-/// It cannot be read, or is not what it was when the record was written.
+/// It cannot be read, or has changed since the record was written.
 pub fn load_evidence(path: &Path, limit: u64, record: &Record) -> Result<Option<Vec<u8>>, EvidenceError> {
     let bytes = match read_regular(path, limit) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => None,
@@ -111,18 +111,18 @@ pub fn load_evidence(path: &Path, limit: u64, record: &Record) -> Result<Option<
     }
 }
 
-/// A file that a record rests on, and that cannot be used.
+/// A file of evidence that cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum EvidenceError {
     /// It cannot be read.
     #[error("it cannot be read")]
     Read(#[from] io::Error),
-    /// It is not what it was.
+    /// It has changed.
     #[error("{0}")]
     Differs(Difference),
 }
 
-/// The digest of the regular file at `path`, of whatever length.
+/// The digest of the regular file at `path`, of any length.
 fn digest(path: &Path) -> io::Result<FileDigest> {
     let mut file = open_regular(path)?;
     let (mut hasher, mut bytes) = (Sha256::new(), 0);

@@ -1,5 +1,4 @@
-//! Damaged files of a store, most of them with a seal that holds: as a mistake of ours or of another version would
-//! leave them.
+//! Fuzzes the files of a store. Most damaged files have a valid seal, as after a bug in this or another version.
 
 use std::time::Duration;
 
@@ -29,7 +28,7 @@ fn fuzz_record() {
             Err(error) => return with_causes(&error),
         };
         let _ = (record.wall_s(), record.outcome.to_string(), record.outcome.policy());
-        // What we read, we can write and read again.
+        // A record that was read can be written and read again.
         let written = to_sealed_json(&record);
         let name = Job::new(record.key.clone()).dir_name();
         match parse_record(&written, &name) {
@@ -50,7 +49,8 @@ fn fuzz_plan() {
         Ok(plan) => {
             let jobs: Vec<Job> = plan.jobs().collect();
             assert!(jobs.iter().all(|job| plan.envs.contains_key(&job.key().env)));
-            let again = parse_plan(&plan_json(&plan)).expect("what we read, we can write and read again");
+            let again =
+                parse_plan(&plan_json(&plan)).expect("a plan that was read can be written and read again");
             assert!(again.jobs().map(|job| job.id()).eq(jobs.iter().map(Job::id)));
             format!("{} jobs", jobs.len())
         }
@@ -79,7 +79,7 @@ fn fuzz_attempt() {
         let boot = attempt.provenance.host.boot_id.clone();
         assert!(attempt.time_left(boot.as_deref(), Some(now)) <= attempt.limits.timeout);
         let end = super::tests::unseen();
-        let end = attempt.by_its_clock(end.clone(), end.at, boot.as_deref(), Some(now));
+        let end = attempt.with_corrected_end(end.clone(), end.at, boot.as_deref(), Some(now));
         let job = Job::new(Key::example());
         let nowhere = crate::files::JobDir::at("/nonexistent".into()).attempt(1);
         let record = attempt.conclude(&job, &nowhere, end);
@@ -102,7 +102,7 @@ fn fuzz_key() {
             let id = Job::new(key.clone()).id();
             let text = String::from_utf8(to_json(&key)).expect("JSON is UTF-8");
             assert_eq!(
-                parse_key(&text).expect("what we read, we can write and read again").id(),
+                parse_key(&text).expect("a key that was read can be written and read again").id(),
                 id,
                 "{text}"
             );

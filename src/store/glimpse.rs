@@ -1,5 +1,5 @@
-//! What can be seen of a store without reading it, for those who watch it.
-#![expect(clippy::disallowed_methods, reason = "what is seen are the stamps of files, and when")]
+//! Detects changes of a store without reading its jobs, for processes that watch it: [`Glimpse`].
+#![expect(clippy::disallowed_methods, reason = "a glimpse consists of the stamps of directories")]
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -8,12 +8,12 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use super::directory::Store;
 
-/// What a look at two directories has shown. If another look shows the same, no `orchestrate` of this version has begun
-/// or ended a job of the store since. If it was killed, nobody announced that.
+/// The times of two directories of a store. If two glimpses are equal, no `orchestrate` of this version has begun or
+/// ended a job in between. The death of a killed `orchestrate` is not detected.
 #[derive(Debug, PartialEq)]
 pub struct Glimpse {
-    /// The last changes of the store, where jobs get their directories, and of `.running/`, in nanoseconds since the
-    /// Unix epoch. See [`super::announce`].
+    /// The last changes of the store's directory, which contains those of jobs, and of `.running/`, in nanoseconds
+    /// since the Unix epoch. See [`super::announce`].
     changed_ns: [Option<i128>; 2],
 }
 
@@ -21,7 +21,7 @@ pub struct Glimpse {
 const TICK: Duration = Duration::from_secs(2);
 
 impl Store {
-    /// A look at the store.
+    /// The current times of the store.
     pub fn glimpse(&self) -> Glimpse {
         let changed = |path: &Path| {
             let found = fs::metadata(path).ok()?;
@@ -32,7 +32,7 @@ impl Store {
 }
 
 impl Glimpse {
-    /// Whether a change that followed at once could have been missed.
+    /// Whether the last change is so recent that another one in the same tick could be missed.
     pub fn is_young(&self) -> bool {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos();
         let settled = i128::try_from(now).unwrap_or(i128::MAX) - TICK.as_nanos() as i128;
@@ -52,7 +52,7 @@ mod tests {
     use crate::store::save_record;
 
     #[test]
-    fn what_begins_and_ends_is_seen_and_nothing_else() {
+    fn a_new_job_and_a_new_record_change_the_glimpse() {
         let directory = tempfile::tempdir().unwrap();
         let store = Store::at(directory.path()).unwrap();
         let job = Job::new(Key::example());

@@ -1,13 +1,13 @@
-//! A run of a submission that outlives the connection that started it, on the host where it runs.
+//! A run of a submission on a host reached by `ssh`, which outlives the connection that started it.
 //!
 //! ```text
-//! runs/.hosted/<name>.run     its lock, held for as long as it runs
-//! runs/.hosted/<name>.began   who it is
-//! runs/.hosted/<name>.ended   how it ended
+//! runs/.hosted/<name>.run     its lock, held as long as it runs
+//! runs/.hosted/<name>.began   RunBegin: its process and start
+//! runs/.hosted/<name>.ended   RunEnd: its exit code and reason
 //! ```
 //!
-//! A run that began, did not end and holds no lock was lost: its host was restarted, or somebody killed it. Where locks
-//! do nothing, its process tells.
+//! A run that began, did not end and does not hold its lock is lost: its host was restarted, or it was killed. Where
+//! locks do not work, a live process shows that the run continues.
 
 use std::fs::{File, TryLockError};
 use std::io;
@@ -16,19 +16,19 @@ use serde::{Deserialize, Serialize};
 
 use super::submissions::SubmissionFiles;
 use crate::files::{FILE_LIMIT, WriteError, read_regular, to_json, write_atomic};
-use crate::lock::{For, Identity, open_lock, open_or_make_lock};
+use crate::lock::{Access, Identity, open_lock, open_or_make_lock};
 
 /// The exit code of an `orchestrate` that was stopped early.
 pub const INTERRUPTED: u8 = 11;
 
-/// Who a run is.
+/// The identity of a run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RunBegin {
-    /// The id of its process.
+    /// Its process id.
     pub process: u64,
-    /// When it began, by the clock of its host. With the process, it tells runs apart.
+    /// When it began, by the clock of its host. Together with the process id, this identifies the run.
     pub at: String,
-    /// Its process, for those who see it.
+    /// Its process, for observers on the same host.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub who: Option<Identity>,
 }
@@ -38,12 +38,12 @@ pub struct RunBegin {
 pub struct RunEnd {
     /// Its exit code.
     pub code: u8,
-    /// What stopped it early, if something did: a signal, or `orchestrate stop`.
+    /// The reason for an early stop, if any: a signal, or `orchestrate stop`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stopped_by: Option<String>,
 }
 
-/// What became of a run.
+/// The state of a run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RunState {
@@ -51,24 +51,24 @@ pub enum RunState {
     Running,
     /// It ended.
     Ended(RunEnd),
-    /// It began, and did not come to its end.
+    /// It began, and was killed before its end.
     Lost,
 }
 
-/// Held by a run for as long as it lives.
+/// The lock that a run holds until it ends.
 #[derive(Debug)]
 pub struct RunLock(#[expect(dead_code, reason = "open, because that is what holds the lock")] File);
 
 impl SubmissionFiles {
-    /// Takes the right to run this submission, and tells everybody. `None` if it was taken before: a submission runs
-    /// once on its host.
+    /// Takes the lock of this submission and writes `.began`. `None` if a run began before: a submission runs once on
+    /// its host.
     ///
     /// # Errors
     /// A file cannot be written.
     pub fn begin_run(&self, begin: &RunBegin) -> Result<Option<RunLock>, WriteError> {
         let path = self.with(".run");
         let wrong = |source: io::Error| WriteError { path: path.clone(), source };
-        let file = open_or_make_lock(&path, For::Us).map_err(io::Error::from).map_err(wrong)?;
+        let file = open_or_make_lock(&path, Access::Umask).map_err(io::Error::from).map_err(wrong)?;
         match file.try_lock() {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => return Ok(None),
@@ -81,7 +81,7 @@ impl SubmissionFiles {
         Ok(Some(RunLock(file)))
     }
 
-    /// Tells how the run ended. The caller still holds its lock.
+    /// Writes how the run ended. The caller still holds its lock.
     ///
     /// # Errors
     /// It cannot be written.
@@ -89,7 +89,7 @@ impl SubmissionFiles {
         write_atomic(&self.with(".ended"), &to_json(end))
     }
 
-    /// The run of this submission and what became of it; `None` if none began.
+    /// The run of this submission and its state; `None` if none began.
     ///
     /// # Errors
     /// A file cannot be read.
@@ -99,7 +99,6 @@ impl SubmissionFiles {
             Ok(file) => match file.try_lock_shared() {
                 Ok(()) => false,
                 Err(TryLockError::WouldBlock) => true,
-                // Nobody knows, which is no loss.
                 Err(TryLockError::Error(error)) => return Err(error),
             },
             Err(error) => {
@@ -110,11 +109,11 @@ impl SubmissionFiles {
                 false
             }
         };
-        // It can end between the two looks, but not the other way round.
+        // The lock is checked before `.ended` is read, so a run that ends in between counts as running.
         let state = match (is_running, read(self, ".ended")?) {
             (true, _) => RunState::Running,
             (false, Some(end)) => RunState::Ended(end),
-            (false, None) if begin.who.as_ref().is_some_and(Identity::is_seen_alive) => RunState::Running,
+            (false, None) if begin.who.as_ref().is_some_and(Identity::is_visibly_alive) => RunState::Running,
             (false, None) => RunState::Lost,
         };
         Ok(Some((begin, state)))
@@ -139,37 +138,37 @@ mod tests {
         RunBegin { process, at: "2026-11-25T08:00:00Z".into(), who: None }
     }
 
-    /// On some network file systems, a lock keeps nobody out and tells nothing.
+    /// On some network file systems, locks do not exclude other processes.
     #[test]
-    fn a_run_whose_process_is_seen_is_not_lost_where_no_lock_tells() {
+    fn a_run_with_a_live_process_is_running_where_locks_do_not_work() {
         let directory = tempfile::tempdir().unwrap();
         let store = Store::create(&directory.path().join("runs")).unwrap();
         let files = store.freeze(&example_submission(1, 1), "").unwrap();
         let who = Some(Identity::of_this_process("t"));
         drop(files.begin_run(&RunBegin { who, ..begin(7) }).unwrap().unwrap());
         let state = files.run_state().unwrap().unwrap().1;
-        // Without `/proc`, nobody is seen.
+        // Without `/proc`, no process is seen.
         let is_linux = cfg!(target_os = "linux");
         assert_eq!(state, if is_linux { RunState::Running } else { RunState::Lost });
     }
 
     #[test]
-    fn a_submission_runs_once_and_tells_what_became_of_it() {
+    fn a_submission_runs_once_and_reports_its_state() {
         let directory = tempfile::tempdir().unwrap();
         let store = Store::create(&directory.path().join("runs")).unwrap();
         let submission = example_submission(1, 1);
         let files = store.freeze(&submission, "").unwrap();
         assert_eq!(files.run_state().unwrap(), None);
         let held = files.begin_run(&begin(7)).unwrap().unwrap();
-        assert!(files.begin_run(&begin(8)).unwrap().is_none(), "another one runs it");
+        assert!(files.begin_run(&begin(8)).unwrap().is_none(), "another run is active");
         assert_eq!(files.run_state().unwrap(), Some((begin(7), RunState::Running)));
         drop(held);
         assert_eq!(files.run_state().unwrap(), Some((begin(7), RunState::Lost)));
-        assert!(files.begin_run(&begin(8)).unwrap().is_none(), "whoever lost it makes a new submission");
+        assert!(files.begin_run(&begin(8)).unwrap().is_none(), "a lost run is not repeated");
     }
 
     #[test]
-    fn an_end_is_told_with_its_reason() {
+    fn the_end_of_a_run_has_its_reason() {
         let directory = tempfile::tempdir().unwrap();
         let store = Store::create(&directory.path().join("runs")).unwrap();
         let files = store.freeze(&example_submission(1, 1), "").unwrap();

@@ -1,4 +1,4 @@
-//! What is declared keeps its identity on disk: `id(parse(print(key))) = id(key)`, for every file that holds a key.
+//! Tests that keys keep their id on disk: `id(parse(print(key))) = id(key)`, for every file that contains a key.
 
 use proptest::prelude::*;
 

@@ -1,9 +1,9 @@
-//! Ledgers of others in a store: `runs/.imported/<name>.json`, one sealed file per ledger.
+//! Imported ledgers in a store: `runs/.imported/<name>.json`, one sealed file per ledger ([`Import`]).
 //!
-//! Imported records are not jobs: they have no key, no attempt and no job directory. Whoever lists the jobs of a store
-//! passes over hidden directories, so they are never done, never stale and never pooled. The file holds the
-//! records with the mark `imported`, what could not be mapped beside them, and the whole source. So nothing of it is
-//! lost, and nothing else is needed to read it again.
+//! Imported records are not jobs: they have no key, no attempt and no job directory. Listing the jobs of a store skips
+//! hidden directories, so imported records are never done, stale or pooled. The file contains the records with the
+//! mark `imported`, notes on what could not be mapped, and the complete source. It can be read again without the
+//! original file.
 #![expect(clippy::disallowed_methods, reason = "an import is a file")]
 
 use std::fs;
@@ -21,15 +21,15 @@ use crate::files::{
     FormError, Versioned, WriteError, from_sealed_json, read_regular, to_sealed_json, write_atomic,
 };
 use crate::job::Name;
-use crate::lock::{For, open_or_make_lock};
+use crate::lock::{Access, open_or_make_lock};
 
 /// The name of the directory in the store.
 pub(super) const IMPORTED: &str = ".imported";
 
-/// The directory in it of what other imports replaced.
+/// The directory in it for replaced imports.
 const REPLACED: &str = "replaced";
 
-/// The longest import that is read: its source, its records, and what is beside them.
+/// The longest import that is read, in bytes.
 const IMPORT_LIMIT: u64 = 1 << 30;
 
 /// The version of the file.
@@ -41,7 +41,7 @@ const IMPORT_SCHEMA: u32 = 1;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ImportMark {
-    /// Somebody else's script wrote it.
+    /// Another program wrote it.
     #[default]
     Imported,
 }
@@ -69,7 +69,7 @@ impl Source {
     pub fn bytes(&self) -> Vec<u8> {
         match self {
             Source::Text(text) => text.clone().into_bytes(),
-            // What is no hexadecimal is not what we wrote, and the seal does not hold then.
+            // Invalid digits break the seal, so they do not occur here.
             Source::Hex(digits) => hex::decode(digits).unwrap_or_default(),
         }
     }
@@ -80,25 +80,25 @@ impl Source {
 pub struct Import {
     /// [`IMPORT_SCHEMA`].
     pub schema: u32,
-    /// What keeps its records apart from ours.
+    /// Distinguishes its records from those of jobs.
     pub mark: ImportMark,
     /// Its name in the store.
     pub name: Name,
-    /// The file that it was, as it was named.
+    /// The path of the original file, as given by the user.
     pub file: String,
     /// The SHA-256 of its bytes.
     pub sha256: String,
     /// When it was imported.
     pub imported_at: DateTime<Utc>,
-    /// What kind of file it is, in one word.
+    /// The kind of file, in one word, such as `table`.
     pub form: String,
     /// How columns were mapped, each as `COLUMN=NAME`.
     pub mappings: Vec<String>,
     /// Its records, in its order.
     pub records: Vec<Map<String, Value>>,
-    /// What could not be mapped or read, in sentences.
+    /// Sentences about everything that could not be mapped or read.
     pub beside: Vec<String>,
-    /// All of it.
+    /// The complete file.
     pub source: Source,
 }
 
@@ -120,12 +120,12 @@ impl Import {
         }
     }
 
-    /// Whether it says the same as `other`, whenever and from wherever each was imported.
+    /// Whether it has the same content as `other`; file name and time of the import may differ.
     fn is_same(&self, other: &Import) -> bool {
         self.sha256 == other.sha256 && self.form == other.form && self.mappings == other.mappings
     }
 
-    /// Whether it is `earlier` with more at its end, as a ledger is that a script appends to.
+    /// Whether it is `earlier` with more rows at its end, as when a script appends to a ledger.
     fn continues(&self, earlier: &Import) -> bool {
         self.mappings == earlier.mappings && self.source.bytes().starts_with(&earlier.source.bytes())
     }
@@ -141,23 +141,23 @@ impl Versioned for Import {
     }
 }
 
-/// What became of a ledger that was imported.
+/// The result of importing a ledger.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ImportFate {
-    /// It is here now.
+    /// It was saved.
     Taken,
     /// It was here already.
     AlreadyHere,
-    /// What was here is its beginning, and it is here whole now.
+    /// It was saved. The store had a beginning of it.
     Continued,
-    /// Another ledger of this name is here, which stays.
+    /// A different ledger of this name is here, which stays.
     Conflict,
-    /// It is here instead of another one, which is here now.
+    /// It replaced a different ledger, which was moved to this path.
     Replaced(PathBuf),
 }
 
 impl ImportFate {
-    /// Its name, for people and for JSON.
+    /// Its name in tables and JSON.
     pub fn name(&self) -> &'static str {
         match self {
             ImportFate::Taken => "imported",
@@ -181,7 +181,7 @@ pub enum ImportError {
         #[source]
         source: io::Error,
     },
-    /// It is not what was written.
+    /// It was changed after it was written, or has an unknown form.
     #[error(transparent)]
     Form(#[from] FormError),
 }
@@ -229,19 +229,19 @@ impl Store {
         }
     }
 
-    /// Keeps `import` under its name. The same again changes nothing, and one that continues what is here takes its
-    /// place. Another one stays, unless `replace`: then it is set aside.
+    /// Saves `import` under its name. An import with the same content changes nothing, and one that continues the
+    /// existing one replaces it. A different existing import stays, unless `replace` is set: then it is moved aside.
     ///
     /// # Errors
-    /// The store cannot be written, or what is here under that name cannot be read. It is left as it is then.
+    /// The store cannot be written, or the existing import of that name cannot be read. It is then unchanged.
     pub fn save_import(&self, import: &Import, replace: bool) -> Result<ImportFate, SaveImportError> {
         let directory = self.imported();
         let path = self.import_path(import.name.as_str());
         let wrong = |path: &Path, source| StoreError::Write(WriteError { path: path.to_owned(), source });
         fs::create_dir_all(&directory).map_err(|source| wrong(&directory, source))?;
-        // Two imports can go on at the same time. The lock is released at the end of this function.
+        // Two imports can run simultaneously. The lock is released at the end of this function.
         let lock = directory.join("lock");
-        let _held = open_or_make_lock(&lock, For::Us)
+        let _held = open_or_make_lock(&lock, Access::Umask)
             .map_err(io::Error::from)
             .and_then(|file| file.lock().map(|()| file))
             .map_err(|source| wrong(&lock, source))?;
@@ -258,7 +258,7 @@ impl Store {
         Ok(fate)
     }
 
-    /// Copies what is here under the name of `ours` to where nothing replaces it, and returns the path.
+    /// Copies `ours` to a path where nothing replaces it, and returns that path.
     fn set_aside(&self, ours: &Import) -> Result<PathBuf, StoreError> {
         let directory = self.imported().join(REPLACED);
         let wrong = |source| StoreError::Write(WriteError { path: directory.clone(), source });
@@ -276,7 +276,7 @@ pub enum SaveImportError {
     /// The store cannot be written.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// What is here under its name is damaged.
+    /// The existing import of its name is damaged.
     #[error(transparent)]
     Here(#[from] ImportError),
 }
@@ -300,7 +300,7 @@ mod tests {
         assert_eq!(save(b"a\n1\n"), ImportFate::AlreadyHere);
         assert_eq!(fs::read(store.import_path("m")).unwrap(), before);
         assert_eq!(save(b"a\n1\n2\n"), ImportFate::Continued);
-        // An older copy of it brings nothing.
+        // An older copy of it adds nothing.
         assert_eq!(save(b"a\n1\n"), ImportFate::AlreadyHere);
         assert_eq!(store.load_import("m").unwrap().unwrap().source.bytes(), b"a\n1\n2\n");
         assert_eq!(store.import_names().unwrap(), ["m"]);
@@ -321,7 +321,7 @@ mod tests {
     }
 
     #[test]
-    fn every_byte_is_kept_and_no_change_goes_unnoticed() {
+    fn every_byte_is_kept_and_every_change_is_detected() {
         let directory = tempfile::tempdir().unwrap();
         let store = Store::create(directory.path()).unwrap();
         for (name, bytes) in [("a", &b"caf\xe9,\x00\n"[..]), ("b", "é\r\n".as_bytes()), ("m", b"")] {
@@ -336,7 +336,7 @@ mod tests {
     }
 
     #[test]
-    fn an_import_is_no_job() {
+    fn imports_are_not_jobs() {
         let directory = tempfile::tempdir().unwrap();
         let store = Store::create(directory.path()).unwrap();
         store.save_import(&import("m", b"a\n1\n"), false).unwrap();

@@ -1,7 +1,7 @@
 //! Reads the store into an [`Inventory`]: the standing of every job with a directory.
 //!
 //! Done ⇔ `record.json` parses, its schema is known, its key hashes to the directory's id, and its outcome is success.
-//! Anything unreadable is a [`Problem`] of its own directory and does not affect the others.
+//! An unreadable file is a [`Problem`] of its directory and does not affect other jobs.
 
 use std::fs::TryLockError;
 use std::io;
@@ -37,8 +37,8 @@ impl Store {
         Ok(inventory)
     }
 
-    /// Reads these directories: those that changed since they were cached, and the others from the cache.
-    #[expect(clippy::disallowed_methods, reason = "how long it takes says what could have changed meanwhile")]
+    /// Reads the changed directories, and the others from the cache.
+    #[expect(clippy::disallowed_methods, reason = "files that changed during the reading must not be cached")]
     fn read_jobs(&self, dirs: &[JobDir]) -> Inventory {
         let began = Instant::now();
         let cached = CacheReader::open(self.root()).and_then(|cache| Reading::of(dirs, Some(cache)));
@@ -65,18 +65,18 @@ impl Store {
     }
 }
 
-/// A reading of all directories.
+/// The result of reading all directories.
 #[derive(Debug, Default)]
 pub(super) struct Reading {
     pub(super) inventory: Inventory,
-    /// The jobs that the cache can keep.
+    /// The jobs that can be cached.
     pub(super) done: Vec<Kept>,
-    /// How many of them the cache did not tell.
+    /// How many of them were not in the cache.
     pub(super) new: usize,
 }
 
 impl Reading {
-    /// Reads `dirs`, with the help of `cache`. `None` if the cache turns out to be damaged.
+    /// Reads `dirs`, using `cache`. `None` if the cache turns out to be damaged.
     pub(super) fn of(dirs: &[JobDir], cache: Option<CacheReader>) -> Option<Reading> {
         thread::scope(|scope| Reading::with(dirs, stamps_ahead(dirs, scope), cache))
     }
@@ -97,14 +97,13 @@ impl Reading {
         };
         let mut current = next();
         while let Some(batch) = current {
-            // The records of a batch are read while those of the one before it are taken in.
+            // The records of a batch are read while those of the previous batch are added.
             (current, ()) = threads::both(&mut next, || reading.take(batch, &mut pool, &survivors));
         }
         cache.is_none_or(|mut cache| cache.is_sound()).then_some(reading)
     }
 
-    /// Takes in what was found. What is running, or runs again, is read once more, and all of its directory at one
-    /// time.
+    /// Adds a batch to the inventory. The directory of a job that is running or being repeated is read again entirely.
     fn take(&mut self, batch: Batch<'_>, pool: &mut Pool, survivors: &Survivors) {
         let Batch { first, dirs, stamps, found } = batch;
         for (index, ((dir, stamps), found)) in dirs.iter().zip(stamps).zip(found).enumerate() {
@@ -128,31 +127,30 @@ impl Reading {
     }
 }
 
-/// Neighbouring directories, and what was found in them.
+/// A range of directories with their records.
 struct Batch<'a> {
-    /// The place of the first one among all directories.
+    /// The index of the first one among all directories.
     first: usize,
     dirs: &'a [JobDir],
     stamps: Vec<Option<Stamps>>,
     found: Vec<Found>,
 }
 
-/// So many directories are read at once. Their records are whole until they are made lean, so a store is not read as a
-/// whole.
+/// Number of directories per batch. Batches bound the memory: records are large until [`Pool::lean`] shrinks them.
 const BATCH: usize = 256;
 
 /// The record of a job's directory.
 enum Found {
-    /// The cache has it, and the directory is as it was then.
+    /// From the cache; the directory is unchanged.
     Kept(Record),
-    /// The directory has it, and it is of a success.
+    /// From the directory; it is a success.
     Done(Record),
     /// There is no record of a success.
     Other,
 }
 
-/// The records of the directories in `batch`, whose stamps are `stamps`. What `cache` does not know is read in several
-/// threads, since that takes most of the time of a reading without a cache.
+/// The records of the directories in `batch`, whose stamps are `stamps`. Records that are not in `cache` are read by
+/// several threads, since this dominates the time of a reading without a cache.
 fn records(batch: &[JobDir], stamps: &[Option<Stamps>], mut cache: Option<&mut CacheReader>) -> Vec<Found> {
     let kept = |(dir, now): (&JobDir, &Option<Stamps>)| {
         let (stamps, record) = cache.as_mut()?.job(&dir.name())?;
@@ -169,8 +167,8 @@ fn records(batch: &[JobDir], stamps: &[Option<Stamps>], mut cache: Option<&mut C
     kept.into_iter().zip(done).map(found).collect()
 }
 
-/// Reads the directory of a job into `inventory`. Returns the record if it is all that there is to tell: the job is
-/// done, and nothing is beside its record.
+/// Reads the directory of a job into `inventory`. Returns the record if the job can be cached: it is done, and has
+/// neither a later attempt nor accepted changes.
 pub(super) fn read_job_dir(
     dir: &JobDir,
     inventory: &mut Inventory,
@@ -183,7 +181,7 @@ pub(super) fn read_job_dir(
             return take_done(dir, record, inventory, pool, survivors);
         }
         let record = Arc::new(pool.lean(record));
-        tell_torn_attempts(dir, inventory);
+        report_torn_attempts(dir, inventory);
         let not_done = unfinished(dir, record.attempt, survivors);
         let not_done = not_done.unwrap_or_else(|| NotDone::Failed(Arc::clone(&record)));
         inventory.jobs.insert(record.id, Standing::NotDone(not_done));
@@ -192,18 +190,18 @@ pub(super) fn read_job_dir(
     if let Err(error) = &record
         && error.is_newer()
     {
-        // Its key can be newer too, so the job is known only by the directory's name.
+        // Its key can be newer too, so only the directory's name identifies the job.
         let message = format!("{error}, so a newer orchestrate wrote it");
         let path = dir.path().to_owned();
         inventory.problems.push(Problem { path, message, remedy: None, newer: true });
         return None;
     }
-    read_job_dir_without_record(dir, &record, inventory, survivors);
+    read_unrecorded_job_dir(dir, &record, inventory, survivors);
     None
 }
 
-/// Takes the `record` of a success in the directory of its job into `inventory`, and reads what is beside it. Returns
-/// the record if there is nothing.
+/// Adds the `record` of a success to `inventory`, with a later attempt and accepted changes. Returns the record if it
+/// has neither of these.
 fn take_done(
     dir: &JobDir,
     record: Record,
@@ -212,13 +210,13 @@ fn take_done(
     survivors: &Survivors,
 ) -> Option<Arc<Record>> {
     let record = Arc::new(pool.lean(record));
-    let is_alone = read_beside(dir, &record, inventory, survivors);
+    let is_alone = read_extras(dir, &record, inventory, survivors);
     inventory.jobs.insert(record.id, Standing::Done(Arc::clone(&record)));
     is_alone.then_some(record)
 }
 
 /// Reads the directory of a job whose record is missing or unusable.
-fn read_job_dir_without_record(
+fn read_unrecorded_job_dir(
     dir: &JobDir,
     record: &Result<Option<Record>, RecordError>,
     inventory: &mut Inventory,
@@ -226,15 +224,15 @@ fn read_job_dir_without_record(
 ) {
     let job = match load_key(dir) {
         Ok(Some(key)) => Job::new(key),
-        // The directory was just created, or it is somebody's empty directory.
+        // The directory was just created, or a user created an empty directory.
         Ok(None) if record.is_ok() && !has_attempts(dir) => return,
         Ok(None) => return problem(inventory, dir, "it has no key.json".to_owned()),
         Err(message) => return problem(inventory, dir, message),
     };
     if job.dir_name() != dir.name() {
-        return foreign(inventory, dir, &job);
+        return report_misplaced(inventory, dir, &job);
     }
-    tell_torn_attempts(dir, inventory);
+    report_torn_attempts(dir, inventory);
     let corrupt = match (record, dir.attempts()) {
         (Err(error), _) => Some(with_causes(error)),
         (Ok(_), Err(error)) => Some(format!("attempts cannot be read: {error}")),
@@ -250,12 +248,12 @@ fn read_job_dir_without_record(
     inventory.jobs.insert(job.id(), Standing::NotDone(standing));
 }
 
-/// Reads what is beside the record of a done job: a re-run without a record, and the accepted changes. Returns whether
-/// there is nothing.
-fn read_beside(dir: &JobDir, record: &Record, inventory: &mut Inventory, survivors: &Survivors) -> bool {
+/// Reads the rest of the directory of a done job: a re-run without a record, and accepted changes. Returns whether
+/// there are none.
+fn read_extras(dir: &JobDir, record: &Record, inventory: &mut Inventory, survivors: &Survivors) -> bool {
     let mut is_alone = true;
     if let Some(rerun) = unfinished(dir, record.attempt, survivors) {
-        tell_torn_attempts(dir, inventory);
+        report_torn_attempts(dir, inventory);
         inventory.reruns.insert(record.id, rerun);
         is_alone = false;
     }
@@ -273,8 +271,8 @@ fn read_beside(dir: &JobDir, record: &Record, inventory: &mut Inventory, survivo
     }
 }
 
-/// Reports a torn `attempt.json` of the last attempt. That attempt cannot be finished, only repeated.
-fn tell_torn_attempts(dir: &JobDir, inventory: &mut Inventory) {
+/// Reports a torn `attempt.json` of the last attempt. Such an attempt cannot be concluded, only repeated.
+fn report_torn_attempts(dir: &JobDir, inventory: &mut Inventory) {
     if let Some(attempt) = last_begun(dir).filter(|attempt| !attempt.record().exists())
         && let Err(error) = Attempt::load(&attempt)
     {
@@ -283,24 +281,24 @@ fn tell_torn_attempts(dir: &JobDir, inventory: &mut Inventory) {
     }
 }
 
-/// The standing of a job with an attempt after `recorded` that is not finished; `None` if there is none.
+/// The standing of a job with an unfinished attempt after `recorded`; `None` if there is no such attempt.
 pub(super) fn unfinished(dir: &JobDir, recorded: u32, survivors: &Survivors) -> Option<NotDone> {
-    // Attempts are numbered in order. Of a finished job, which most are, this is cheaper than to list them.
+    // Attempts are numbered in order. For finished jobs, the majority, this is cheaper than listing them.
     if recorded > 0 && !dir.attempt(recorded + 1).path().exists() {
         return None;
     }
     let attempt = last_begun(dir)?;
     let last = attempt.number();
-    if last <= recorded || (recorded > 0 && came_to_nothing(&attempt)) {
+    if last <= recorded || (recorded > 0 && is_inconclusive(&attempt)) {
         return None;
     }
     let is_running = is_locked(dir) || runs_without_lock(dir, &attempt, survivors);
     Some(if is_running { NotDone::Running } else { NotDone::Unfinished { attempts: last } })
 }
 
-/// Whether `attempt` of the job in `dir` is running, although nobody holds the job's lock. Its owner can be at work
-/// where no lock tells: on another host, or on a file system without locks. Or its owner died, and processes of its
-/// worker live on that keep no lock.
+/// Whether `attempt` of the job in `dir` is running although the job's lock is free. Its owner can run where locks do
+/// not reach: on another host, or on a file system without locks. Or its owner died, and processes of its worker that
+/// did not inherit the lock continue.
 pub(super) fn runs_without_lock(dir: &JobDir, attempt: &AttemptDir, survivors: &Survivors) -> bool {
     let Ok(facts) = Attempt::load(attempt) else { return false };
     let owners = || Some(Owners::of(Store::at(dir.path().parent()?).ok()?.running()));
@@ -319,14 +317,14 @@ pub(super) fn last_begun(dir: &JobDir) -> Option<AttemptDir> {
     dir.attempts().ok()?.into_iter().rev().find(|attempt| attempt.attempt().exists())
 }
 
-/// Whether the record of `attempt` tells nothing about the job. Such a record replaces none that does.
-fn came_to_nothing(attempt: &AttemptDir) -> bool {
+/// Whether the record of `attempt` has no verdict about the job. Such a record does not replace one with a verdict.
+fn is_inconclusive(attempt: &AttemptDir) -> bool {
     let record = attempt.load_record().ok().flatten();
     record.is_some_and(|record| !record.outcome.policy().verdict)
 }
 
-/// Whether the job's lock is held. The check takes the lock for a moment, so it is only for jobs with an attempt
-/// without a record.
+/// Whether the job's lock is held. The check takes the lock for a moment, so use it only for jobs with an attempt that
+/// has no record.
 pub(super) fn is_locked(dir: &JobDir) -> bool {
     let Ok(file) = open_lock(&dir.lock()) else { return false };
     matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock))
@@ -355,8 +353,8 @@ fn problem(inventory: &mut Inventory, dir: &JobDir, message: String) {
     inventory.problems.push(Problem { path: dir.path().to_owned(), message, remedy: None, newer: false });
 }
 
-/// Reports that `dir` contains `job`, which belongs in another directory.
-fn foreign(inventory: &mut Inventory, dir: &JobDir, job: &Job) {
+/// Reports that the key in `dir` is that of `job`, which has another directory.
+fn report_misplaced(inventory: &mut Inventory, dir: &JobDir, job: &Job) {
     let path = dir.path().to_owned();
     let name = job.dir_name();
     let own = path.with_file_name(&name);

@@ -1,25 +1,25 @@
 //! The store: reads `runs/` into an inventory, and writes it so that no crash can tear a file.
 //! The verbs and the room `run` call it; to write in a job's directory, a caller must hold the job's lock.
-//! It never looks at the host, starts nothing, and only knows about a job what its files and its worker's processes
-//! tell.
+//! It never inspects the host and starts no processes. It knows jobs only from their files and their workers'
+//! processes.
 //!
 //! ```text
 //! runs/<label>-<12 hex of id>/
 //!   key.json            first: the hash's preimage, readable
 //!   command.sh          the command of the last attempt, to repeat or to profile by hand
-//!   lock                held (flock) by whoever runs the job, the worker included
+//!   lock                held (flock) by the processes that run the job, including the worker
 //!   attempts/01/        attempt.json stdout.log stderr.log time.txt measurement.json iterations.csv
 //!                       [ncu.csv | perf.csv]
 //!   record.json         last, sealed: tmp → rename; synced by [`Durable`]
 //!   accepted.json       the changes that the user accepted for a stale job, if any
 //! runs/.plans/<matrix name>.json
-//! runs/.imported/     ledgers of others, one sealed file each: never jobs of ours
-//! runs/.cache/        what was read last, to be read faster
+//! runs/.imported/     imported ledgers, one sealed file each; they are not jobs
+//! runs/.cache/        the inventory of the last reading
 //! runs/.running/      a lock of each `orchestrate` that runs on this store
-//! runs/.merging/      what a merge is copying
-//! runs/.replaced/1/   what a merge replaced: a store of its own
-//! runs/.queue/        what was handed to a queue
-//! runs/.hosted/       what another host handed to this one
+//! runs/.merging/      temporary copies of a merge
+//! runs/.replaced/1/   results that a merge replaced, as a separate store
+//! runs/.queue/        submissions to a queue
+//! runs/.hosted/       submissions of another host to this one
 //! ```
 //!
 //! A failed attempt's record is also kept as `attempts/NN/record.json`, because the next attempt's record replaces the
@@ -69,7 +69,7 @@ pub use evidence::{EvidenceError, load_evidence};
 pub use glimpse::Glimpse;
 pub use hosted::{INTERRUPTED, RunBegin, RunEnd, RunLock, RunState};
 pub use imported::{Import, ImportError, ImportFate, ImportMark, SaveImportError, Source};
-pub use merge::{Merge, MergeError, Merged, MergedJob, MergedPlan, NotMergeable, PlanFate, Side, What};
+pub use merge::{JobFate, Merge, MergeError, Merged, MergedJob, MergedPlan, NotMergeable, PlanFate, Side};
 pub use open::OpenAttempt;
 pub use parcel::{Had, pack_files, record_digest, unpack};
 pub use record::RecordError;

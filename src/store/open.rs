@@ -1,4 +1,4 @@
-//! Attempts without a record: those that run, and those that were cut off.
+//! Attempts without a record, [`OpenAttempt`]: they are running, or were cut off.
 
 use std::collections::BTreeSet;
 
@@ -22,8 +22,8 @@ pub struct OpenAttempt {
 }
 
 impl Store {
-    /// Every attempt without a record. Where locks tell (`by_locks`), only those that may be running: somebody holds
-    /// the job's lock, or a process that keeps none says that it belongs to such a job.
+    /// Every attempt without a record. With `by_locks`, for stores with working locks, only those that may be running:
+    /// the job's lock is held, or the environment of a process names the job's directory.
     ///
     /// # Errors
     /// [`StoreError::Read`].

@@ -1,7 +1,8 @@
-//! Results on their way from one store to another: a tar archive of whole job directories.
+//! Transfers results from one store to another as a tar archive of whole job directories.
 //!
-//! Whoever packs leaves out what the other side has, told by the digest of its record. Nothing that arrives is trusted:
-//! it is unpacked beside the store, and [`super::Merge`] checks every seal before it takes anything.
+//! The sender omits results that the receiver has, which it recognises by the digests of their records. The receiver
+//! does not trust the archive: it unpacks it beside the store, and [`super::Merge`] checks every seal before it takes a
+//! result.
 #![expect(clippy::disallowed_methods, reason = "an archive is made of files")]
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -16,29 +17,29 @@ use super::merge::is_sound;
 use crate::files::{AttemptDir, FILE_LIMIT, JobDir, open_regular, read_regular};
 use crate::job::Job;
 
-/// The digests of records that the other side has, by the name of the job's directory.
+/// The digests (SHA-256) of records that the receiver has, by the name of the job's directory.
 pub type Had = BTreeMap<String, BTreeSet<String>>;
 
-/// The line before an archive. What a shell prints when it starts stands before it.
+/// The line before an archive. The output of a starting shell can precede it.
 const BEGINNING: &[u8] = b"orchestrate: an archive follows\n";
 
-/// How much of what a shell prints is skipped.
+/// How many bytes of the output of a shell are skipped at most.
 const NOISE: u64 = 1 << 20;
 
-/// The digest of the record that decides about the job in `dir` now; `None` if there is none that can be read.
+/// The digest of the current record of the job in `dir`; `None` if there is no readable one.
 pub fn record_digest(dir: &JobDir) -> Option<String> {
     let bytes = read_regular(&dir.record(), FILE_LIMIT).ok()?;
     Some(hex::encode(Sha256::digest(bytes)))
 }
 
 impl Store {
-    /// How many of `jobs` have a record that is not in `had`. Does not look whether it is sound.
+    /// How many of `jobs` have a record that is not in `had`. Does not verify the records.
     pub fn new_results<'a>(&self, jobs: impl Iterator<Item = &'a Job>, had: &Had) -> usize {
         jobs.filter(|job| is_new(&self.job_dir(job), had)).count()
     }
 
     /// Writes an archive of the directories of those of `jobs` that have a sound result which is not in `had`, until
-    /// their files have more than `limit` bytes. Returns how many there are.
+    /// their files have more than `limit` bytes. Returns the number of directories.
     ///
     /// # Errors
     /// A file cannot be read, or `out` cannot be written.
@@ -71,8 +72,8 @@ impl Store {
     }
 }
 
-/// Appends `file` as it was when it was `seen`: a process that was left behind can still write to it. Returns its
-/// length.
+/// Appends `file` with the length that it had in `seen`: a process that outlived its attempt may still write to it.
+/// Returns its length in bytes.
 fn append(
     archive: &mut tar::Builder<impl Write>,
     name: &Path,
@@ -81,7 +82,7 @@ fn append(
 ) -> io::Result<u64> {
     let mut header = tar::Header::new_gnu();
     header.set_metadata(seen);
-    // What was cut off meanwhile is no longer what a seal covers, and is refused over there.
+    // A file that was cut meanwhile breaks its seal, so the receiver rejects it.
     let bytes = file.take(seen.len()).chain(io::repeat(0)).take(seen.len());
     archive.append_data(&mut header, name, bytes)?;
     Ok(seen.len())
@@ -91,7 +92,7 @@ fn is_new(dir: &JobDir, had: &Had) -> bool {
     record_digest(dir).is_some_and(|digest| had.get(&dir.name()).is_none_or(|had| !had.contains(&digest)))
 }
 
-/// The files of a job, but not those of attempts that still run or were cut off: they can change while they are read.
+/// The files of a job, except those of attempts that are running or were cut off: these can change during the reading.
 fn finished_files(dir: &JobDir) -> io::Result<Vec<PathBuf>> {
     let decides = dir.load_record().ok().flatten().map_or(0, |record| record.attempt);
     let is_open = |attempt: &AttemptDir| attempt.number() > decides && !attempt.record().exists();
@@ -101,7 +102,7 @@ fn finished_files(dir: &JobDir) -> io::Result<Vec<PathBuf>> {
     Ok(files)
 }
 
-/// All regular files below `directory`, but not a job's lock.
+/// All regular files below `directory`, except the job's lock.
 fn files_below(directory: &Path) -> io::Result<Vec<PathBuf>> {
     let mut found = Vec::new();
     let mut open = vec![directory.to_owned()];
@@ -123,7 +124,7 @@ fn files_below(directory: &Path) -> io::Result<Vec<PathBuf>> {
 /// Unpacks an archive of [`Store::pack`] into `directory`.
 ///
 /// # Errors
-/// It is none, is cut off, names a path outside of `directory`, or cannot be written.
+/// It is not an archive, is cut off, names a path outside of `directory`, or cannot be written.
 pub fn unpack(archive: impl Read, directory: &Path) -> io::Result<()> {
     let mut archive = io::BufReader::new(archive);
     skip_noise(&mut archive)?;
@@ -131,10 +132,10 @@ pub fn unpack(archive: impl Read, directory: &Path) -> io::Result<()> {
     for entry in archive.entries()? {
         let mut entry = entry?;
         if !entry.header().entry_type().is_file() {
-            return Err(io::Error::other("the archive holds something that is no regular file"));
+            return Err(io::Error::other("the archive contains something other than regular files"));
         }
         if !entry.unpack_in(directory)? {
-            return Err(io::Error::other("the archive names a path outside of its place"));
+            return Err(io::Error::other("the archive names a path outside of its directory"));
         }
     }
     Ok(())
@@ -156,7 +157,7 @@ fn skip_noise(archive: &mut impl BufRead) -> io::Result<()> {
     }
 }
 
-/// Writes an archive of `files`, each with the path that it has below `root`, so that [`unpack`] puts it there.
+/// An archive of `files`, which are paths relative to `root`. [`unpack`] writes them to the same relative paths.
 ///
 /// # Errors
 /// A file cannot be read.
@@ -174,7 +175,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_that_changes_while_it_is_packed_spoils_no_other() {
+    fn a_file_that_changes_while_it_is_packed_does_not_damage_others() {
         let (here, there) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         let write = |name: &str, text: &str| fs::write(here.path().join(name), text).unwrap();
         for name in ["grows", "shrinks", "stays"] {

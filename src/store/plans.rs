@@ -12,7 +12,7 @@ use super::directory::Store;
 use super::error::{PlanError, StoreError};
 use crate::files::{Versioned, WriteError, from_sealed_json, read_regular, to_sealed_json, write_atomic};
 use crate::job::Name;
-use crate::lock::{For, open_or_make_lock};
+use crate::lock::{Access, open_or_make_lock};
 use crate::plan::{PLAN_SCHEMA, Plan, PlannedEnv};
 use crate::text::size_text;
 
@@ -50,11 +50,11 @@ impl Store {
         fs::create_dir_all(&directory).map_err(wrong)?;
         // Two runs can save the same plan at the same time. The lock is released at the end of this function.
         let lock = directory.join("lock");
-        let _held = open_or_make_lock(&lock, For::Us)
+        let _held = open_or_make_lock(&lock, Access::Umask)
             .map_err(io::Error::from)
             .and_then(|file| file.lock().map(|()| file))
             .map_err(|source| WriteError { path: lock, source })?;
-        // Where locks keep nobody out, another one can take our file for a leftover and remove it.
+        // Where locks do not work, another process can mistake this temporary file for a leftover and remove it.
         let mut tries_left = 9;
         loop {
             remove_tmp(&directory, &format!("{}.json.", plan.matrix.name));
@@ -67,8 +67,8 @@ impl Store {
         }
     }
 
-    /// Saves `plan` of the store `other`, as of the time at which it was saved there. So the plan that was run last
-    /// stays the last one.
+    /// Saves `plan` of the store `other` with the time at which it was saved there, so that the most recently run plan
+    /// stays the most recent one.
     ///
     /// # Errors
     /// [`StoreError::Write`].
@@ -76,7 +76,7 @@ impl Store {
         self.save_plan(plan)?;
         let [from, to] = [other, self].map(|store| store.plans().join(format!("{}.json", plan.matrix.name)));
         let saved = fs::metadata(from).and_then(|found| found.modified());
-        // Without it, this plan is the last one, which is no harm.
+        // Without that time, this plan becomes the most recent one, which is harmless.
         let _ = saved.and_then(|saved| File::open(to)?.set_modified(saved));
         Ok(())
     }
@@ -87,7 +87,7 @@ impl Store {
     /// [`StoreError::NoPlan`], [`StoreError::Read`], or [`StoreError::BadPlan`].
     pub fn load_plan(&self, name: &str) -> Result<Plan, StoreError> {
         let no_plan = || StoreError::NoPlan { store: self.root().to_owned(), name: name.to_owned() };
-        // An invalid name could lead to another directory.
+        // An invalid name could point to another directory.
         let name: Name = name.parse().map_err(|_| no_plan())?;
         let path = self.plans().join(format!("{name}.json"));
         let bytes = match read_regular(&path, PLAN_LIMIT) {
@@ -99,7 +99,7 @@ impl Store {
 
     /// The saved plan called `name`, if it can be read and its file has at most `longest` bytes.
     pub fn load_plan_up_to(&self, name: &str, longest: u64) -> Option<Plan> {
-        // An invalid name could lead to another directory.
+        // As in `load_plan`.
         let name: Name = name.parse().ok()?;
         let size = fs::metadata(self.plans().join(format!("{name}.json"))).ok()?.len();
         if size > longest { None } else { self.load_plan(&name).ok() }
@@ -113,8 +113,7 @@ impl Store {
         Ok(self.saved_plans()?.into_iter().map(|(_, name)| name).collect())
     }
 
-    /// The saved plans as [`Store::plan_names`], each with the time at which it was saved. A plan that is saved again
-    /// has another time.
+    /// The saved plans, the most recently saved first, each with the time at which it was last saved.
     ///
     /// # Errors
     /// [`StoreError::Read`].
@@ -141,7 +140,7 @@ impl Store {
     }
 }
 
-/// The text of a saved plan.
+/// The content of the file of a saved plan.
 pub(super) fn plan_json(plan: &Plan) -> Vec<u8> {
     to_sealed_json(plan)
 }

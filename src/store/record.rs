@@ -66,7 +66,7 @@ impl JobDir {
 }
 
 impl AttemptDir {
-    /// The record of this attempt that was kept here, if any.
+    /// The record in the directory of this attempt, if any.
     ///
     /// # Errors
     /// It exists but is unusable.
@@ -102,7 +102,7 @@ pub(super) fn parse_record(bytes: &[u8], dir_name: &str) -> Result<Record, Recor
     Ok(record)
 }
 
-/// The error if the outcome in `bytes` is unknown, so only a newer `orchestrate` can have written it.
+/// The error if the outcome in `bytes` is unknown: then a newer `orchestrate` wrote it.
 fn unknown_outcome(bytes: &[u8]) -> Option<RecordError> {
     #[derive(Deserialize)]
     struct Wire {

@@ -1,4 +1,4 @@
-//! Saves a record, which makes a job done, and keeps the record that it replaces.
+//! Saves a record and keeps the record that it replaces: [`save_record`].
 #![expect(clippy::disallowed_methods, reason = "a record is a file")]
 
 use std::fs;
@@ -8,16 +8,16 @@ use crate::files::{FILE_LIMIT, JobDir, WriteError, read_regular, to_sealed_json,
 use crate::lock::JobLock;
 use crate::record::Record;
 
-/// Saves the record of an attempt. From then on, the job is done. The caller has it synced by [`super::Durable`].
+/// Saves the record of an attempt, which finishes the job. The caller has it synced by [`super::Durable`].
 ///
 /// A failure is also kept in the attempt's directory. It replaces a success only if its attempt is later, and only an
-/// explicit re-run starts such an attempt. Outcomes that tell nothing about the job never replace one that does: an
-/// interruption, a worker or profiler that could not be started, a missing device. A replaced success is first kept in
-/// its own attempt's directory, and both records are synced at once. An unreadable record is moved aside, not
+/// explicit re-run starts such an attempt. Outcomes without a verdict about the job never replace one with a verdict:
+/// an interruption, a worker or profiler that could not be started, a missing device. A replaced success is first kept
+/// in its own attempt's directory, and both records are synced immediately. An unreadable record is moved aside, not
 /// overwritten. A record of a newer `orchestrate` stays in place.
 ///
 /// # Errors
-/// Something cannot be written. All inputs of the record still exist, so a later `orchestrate` can make it again.
+/// A file cannot be written. All inputs of the record still exist, so a later `orchestrate` can write it again.
 pub fn save_record(lock: &JobLock, record: &Record) -> Result<(), WriteError> {
     let saved = save(lock.dir(), record);
     announce(lock.dir());
@@ -32,7 +32,7 @@ fn save(dir: &JobDir, record: &Record) -> Result<(), WriteError> {
     match dir.load_record() {
         Err(error) if error.is_newer() => return write_whole(&dir.attempt(record.attempt).record(), &json),
         Err(_) => move_aside(dir),
-        Ok(Some(earlier)) if tells_nothing_after(record, &earlier) => return Ok(()),
+        Ok(Some(earlier)) if is_inconclusive_after(record, &earlier) => return Ok(()),
         Ok(Some(earlier)) if earlier.outcome.is_success() => {
             if !supersedes(record, &earlier) {
                 return Ok(());
@@ -45,13 +45,13 @@ fn save(dir: &JobDir, record: &Record) -> Result<(), WriteError> {
     write_whole(&dir.record(), &json)
 }
 
-/// Whether `record` tells nothing about its job, but `earlier` does. It might have run out of memory, which prunes
-/// others, and then been interrupted.
-fn tells_nothing_after(record: &Record, earlier: &Record) -> bool {
+/// Whether `earlier` has a verdict about its job and `record` has none. For example, the job ran out of memory, which
+/// prunes other jobs, and was interrupted when it was repeated.
+fn is_inconclusive_after(record: &Record, earlier: &Record) -> bool {
     earlier.outcome.policy().verdict && !record.outcome.policy().verdict
 }
 
-/// Whether `record`, which tells something about its job, replaces `success`, a record of the same job.
+/// Whether `record`, which has a verdict, replaces `success`, a record of the same job.
 fn supersedes(record: &Record, success: &Record) -> bool {
     record.outcome.is_success() || record.attempt > success.attempt
 }
@@ -60,9 +60,9 @@ fn supersedes(record: &Record, success: &Record) -> bool {
 fn keep(dir: &JobDir, earlier: &Record) -> Result<(), WriteError> {
     let attempt = dir.attempt(earlier.attempt);
     let wrong = |source| WriteError { path: attempt.record(), source };
-    // A user may have deleted it to save space.
+    // The user may have deleted the directory to save space.
     fs::create_dir_all(attempt.path()).map_err(wrong)?;
-    // Byte for byte, since it has a seal, and may be of an older version.
+    // The bytes are copied, since the record has a seal and may be of an older version.
     let bytes = read_regular(&dir.record(), FILE_LIMIT).map_err(wrong)?;
     write_atomic(&attempt.record(), &bytes)
 }
@@ -73,7 +73,7 @@ fn move_aside(dir: &JobDir) {
         1 => "record.unreadable.json".to_owned(),
         _ => format!("record.unreadable-{number}.json"),
     });
-    // The job's lock keeps others from taking the name in the meantime.
+    // The job's lock prevents others from taking the name meanwhile.
     let free = names.map(|name| dir.path().join(name)).find(|path| fs::symlink_metadata(path).is_err());
     if let Some(free) = free {
         let _ = fs::rename(dir.record(), free);
@@ -92,7 +92,7 @@ mod tests {
         Job::new(Key::example())
     }
 
-    /// The attempt whose record decides after these were saved, and the attempts that keep their own.
+    /// The attempt of the job's record after these were saved, and the attempts that have their own record.
     fn after(outcomes: &[(u32, Outcome)]) -> (u32, Vec<u32>) {
         let directory = tempfile::tempdir().unwrap();
         let store = Store::at(directory.path()).unwrap();
@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_record_takes_the_place_of_is_kept() {
+    fn replaced_records_are_kept() {
         let ok = || Outcome::Succeeded;
         let failed = || Outcome::Signalled { signal: 11 };
         let stopped = || Outcome::Interrupted { message: "Ctrl-C".into() };
@@ -119,11 +119,11 @@ mod tests {
         assert_eq!(after(&[(1, ok()), (2, ok())]), (2, vec![1]), "a re-run");
         assert_eq!(after(&[(1, ok()), (2, failed())]), (2, vec![1, 2]), "a re-run that failed");
         assert_eq!(after(&[(1, ok()), (2, failed()), (3, ok())]), (3, vec![1, 2]));
-        assert_eq!(after(&[(1, ok()), (2, stopped())]), (1, vec![2]), "who was interrupted has not failed");
+        assert_eq!(after(&[(1, ok()), (2, stopped())]), (1, vec![2]), "an interruption is not a failure");
         let not_here = || Outcome::Unsupported { message: "no such device".into() };
         let not_started = || Outcome::FailedToSpawn { message: "no such file".into() };
-        assert_eq!(after(&[(1, ok()), (2, not_here())]), (1, vec![2]), "nothing was tried");
-        assert_eq!(after(&[(1, ok()), (2, not_started())]), (1, vec![2]), "nothing was tried");
+        assert_eq!(after(&[(1, ok()), (2, not_here())]), (1, vec![2]), "the worker did not start");
+        assert_eq!(after(&[(1, ok()), (2, not_started())]), (1, vec![2]), "the worker did not start");
         let too_large =
             || Outcome::OutOfMemory { message: "20 GiB".into(), needed_bytes: None, free_bytes: None };
         assert_eq!(after(&[(1, too_large()), (2, stopped())]), (1, vec![1, 2]), "it still prunes");
@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn an_attempt_whose_directory_is_gone_gets_it_back_for_its_record() {
+    fn recreates_a_deleted_attempt_directory_to_keep_its_record() {
         let directory = tempfile::tempdir().unwrap();
         let store = Store::at(directory.path()).unwrap();
         let lock = JobLock::try_lock(&job(), store.job_dir(&job())).unwrap();

@@ -1,12 +1,12 @@
-//! The submissions of a store: what was handed to a queue, what the queue answered, and what the tasks left over.
+//! The submissions of a store: jobs that were handed to a queue, the queue's tickets, and the leftovers of tasks.
 //!
 //! ```text
-//! runs/.queue/<name>.json               the submission, frozen before the queue hears of it
+//! runs/.queue/<name>.json               Submission, written before it is handed to the queue
 //! runs/.queue/<name>.sh                 the script of its tasks
-//! runs/.queue/<name>.ticket.json        what the queue answered
-//! runs/.queue/<name>.left.<task>.json   the jobs that a task left without a result, with the reasons
-//! runs/.queue/<name>.over               nothing can come of it any more
-//! runs/.queue/out/<name>.<array>_<task> what its tasks printed
+//! runs/.queue/<name>.ticket.json        Ticket, the answer of the queue
+//! runs/.queue/<name>.left.<task>.json   Leftovers: the jobs that a task left without a result, with the reasons
+//! runs/.queue/<name>.over               it is finished or withdrawn
+//! runs/.queue/out/<name>.<array>_<task> the output of its tasks
 //! ```
 #![expect(clippy::disallowed_methods, reason = "a submission is files")]
 
@@ -21,7 +21,7 @@ use crate::files::{
     FILE_LIMIT, FormError, Versioned, WriteError, from_sealed_json, read_regular, to_sealed_json,
     write_atomic,
 };
-use crate::lock::{For, open_or_make_lock};
+use crate::lock::{Access, open_or_make_lock};
 use crate::plan::{Leftovers, SUBMISSION_SCHEMA, Submission, Submitted, Ticket};
 
 /// The longest submission that is read. The longest array of Slurm has four million tasks.
@@ -71,7 +71,7 @@ impl Versioned for Ticket {
 }
 
 impl Versioned for Leftovers {
-    const FILE: &'static str = "the list of what a task left over";
+    const FILE: &'static str = "the list of leftovers";
     const SCHEMA: u32 = SUBMISSION_SCHEMA;
     const SEALED_SINCE: u32 = 1;
 
@@ -80,12 +80,12 @@ impl Versioned for Leftovers {
     }
 }
 
-/// The submissions of a store, as far as they can be read, and sentences about the others.
+/// The readable submissions of a store, and the errors of the others.
 #[derive(Debug, Default)]
 pub struct Submissions {
-    /// Those of which something can still come.
+    /// Submissions that are not closed.
     pub open: Vec<Submitted>,
-    /// What cannot be read.
+    /// Submissions that cannot be read.
     pub problems: Vec<SubmissionError>,
 }
 
@@ -93,13 +93,13 @@ pub struct Submissions {
 #[derive(Debug)]
 pub struct QueueLock(#[expect(dead_code, reason = "open, because that is what holds the lock")] File);
 
-/// What tells a submission that was withdrawn from one that is over.
+/// Content of the `.over` file of a withdrawn submission. It is empty for a finished one.
 const WITHDRAWN: &str = "withdrawn\n";
 
-/// How the names of directories begin into which results are fetched.
+/// Prefix of directories into which results are fetched.
 const FETCHED: &str = "fetched-";
 
-/// A place for what is fetched from another host.
+/// A temporary directory for results from another host.
 #[derive(Debug)]
 pub struct Fetching {
     directory: tempfile::TempDir,
@@ -108,7 +108,7 @@ pub struct Fetching {
 }
 
 impl Fetching {
-    /// The directory.
+    /// The path of the directory.
     pub fn path(&self) -> &Path {
         self.directory.path()
     }
@@ -122,7 +122,7 @@ pub struct SubmissionFiles {
 }
 
 impl SubmissionFiles {
-    /// Those of the submission whose frozen file is at `path`.
+    /// The files of the submission whose `.json` file is at `path`. `None` if the name does not end in `.json`.
     pub fn at(path: &Path) -> Option<SubmissionFiles> {
         let name = path.file_name()?.to_str()?.strip_suffix(".json")?.to_owned();
         Some(SubmissionFiles { directory: path.parent()?.to_owned(), name })
@@ -142,32 +142,32 @@ impl SubmissionFiles {
         self.with(".sh")
     }
 
-    /// What the queue answered.
+    /// The answer of the queue.
     pub fn ticket(&self) -> PathBuf {
         self.with(".ticket.json")
     }
 
-    /// What its task of this number left over.
+    /// The leftovers of its task of this number.
     pub fn leftovers(&self, task: usize) -> PathBuf {
         self.with(&format!(".left.{task}.json"))
     }
 
-    /// Tells that nothing can come of it any more.
+    /// Exists if the submission is finished or withdrawn.
     fn over(&self) -> PathBuf {
         self.with(".over")
     }
 
-    /// Whether it must start nothing any more.
+    /// Whether it was withdrawn: it must not start jobs any more.
     pub fn is_withdrawn(&self) -> bool {
         read_regular(&self.over(), FILE_LIMIT).is_ok_and(|text| text == WITHDRAWN.as_bytes())
     }
 
-    /// The directory of what tasks print.
+    /// The directory for the output of tasks.
     pub fn printed(&self) -> PathBuf {
         self.directory.join("out")
     }
 
-    /// What the task that Slurm calls `task` printed: `4711_3`.
+    /// The output of the task that Slurm calls `task`, such as `4711_3`.
     pub fn printed_by(&self, task: &str) -> PathBuf {
         self.printed().join(format!("{}.{task}", self.name))
     }
@@ -193,11 +193,11 @@ impl SubmissionFiles {
     /// # Errors
     /// [`SubmissionError`].
     pub fn load_leftovers(&self, task: usize) -> Result<Option<Leftovers>, SubmissionError> {
-        if_there(load(&self.leftovers(task), FILE_LIMIT))
+        none_if_missing(load(&self.leftovers(task), FILE_LIMIT))
     }
 
-    /// Writes the jobs that the task of this number left without a result. Without any, what an earlier try of the task
-    /// wrote is removed.
+    /// Writes the jobs that the task of this number left without a result. If there are none, removes the file of an
+    /// earlier try of the task.
     ///
     /// # Errors
     /// It cannot be written.
@@ -215,12 +215,12 @@ impl SubmissionFiles {
     fn load_all(&self) -> Result<Submitted, SubmissionError> {
         let mut found = Submitted {
             submission: self.load()?,
-            ticket: if_there(load(&self.ticket(), FILE_LIMIT))?,
+            ticket: none_if_missing(load(&self.ticket(), FILE_LIMIT))?,
             leftovers: BTreeMap::new(),
         };
         for task in 0..found.submission.tasks() {
             let leftovers = self.leftovers(task);
-            // Nearly all tasks leave nothing.
+            // Most tasks have no leftovers.
             if leftovers.exists() {
                 found.add(load(&leftovers, FILE_LIMIT)?);
             }
@@ -239,8 +239,8 @@ impl Store {
         SubmissionFiles { directory: self.queue(), name: name.to_owned() }
     }
 
-    /// Takes the lock of those who make submissions; `None` if somebody else has it. Where locks keep nobody out, two
-    /// can make submissions of the same jobs; then the claims of attempts keep the tasks apart.
+    /// Takes the lock for making submissions; `None` if another process has it. Where locks do not work, two processes
+    /// can submit the same jobs; then claims of attempts prevent running them twice.
     ///
     /// # Errors
     /// The directory or the lock cannot be made.
@@ -248,13 +248,14 @@ impl Store {
         Ok(self.try_lock_in_queue("lock")?.map(QueueLock))
     }
 
-    /// The lock called `name` in the directory of submissions, which is made; `None` if somebody else has it.
+    /// Takes the lock called `name` in the directory of submissions, and creates both. `None` if another process has
+    /// it.
     fn try_lock_in_queue(&self, name: &str) -> Result<Option<File>, WriteError> {
         let directory = self.queue();
         let path = directory.join(name);
         let wrong = |source| WriteError { path: path.clone(), source };
         fs::create_dir_all(&directory).map_err(wrong)?;
-        let file = open_or_make_lock(&path, For::Us).map_err(io::Error::from).map_err(wrong)?;
+        let file = open_or_make_lock(&path, Access::Umask).map_err(io::Error::from).map_err(wrong)?;
         match file.try_lock() {
             Ok(()) => Ok(Some(file)),
             Err(TryLockError::WouldBlock) => Ok(None),
@@ -262,8 +263,8 @@ impl Store {
         }
     }
 
-    /// A directory for what is fetched from another host, beside the jobs; `None` while another `orchestrate` fetches.
-    /// It is removed at the end, and what the dead left behind is removed now.
+    /// Creates a directory for results from another host; `None` while another `orchestrate` fetches. It is removed
+    /// when dropped. Directories of killed processes are removed now.
     ///
     /// # Errors
     /// It cannot be made.
@@ -280,10 +281,10 @@ impl Store {
         Ok(Some(Fetching { directory, _lock: lock }))
     }
 
-    /// Freezes `submission`, with the `script` of its tasks, before the queue hears of it.
+    /// Writes `submission`, with the `script` of its tasks, before it is handed to the queue.
     ///
     /// # Errors
-    /// It cannot be written, or one of this name is there.
+    /// It cannot be written, or one of this name exists.
     pub fn freeze(&self, submission: &Submission, script: &str) -> Result<SubmissionFiles, WriteError> {
         freeze(self.submission_files(&submission.name), submission, script)
     }
@@ -293,15 +294,15 @@ impl Store {
         SubmissionFiles { directory: self.root().join(".hosted"), name: name.to_owned() }
     }
 
-    /// Freezes a submission that another host handed to this one.
+    /// Writes a submission that another host handed to this one.
     ///
     /// # Errors
-    /// It cannot be written, or one of this name is there.
+    /// It cannot be written, or one of this name exists.
     pub fn receive(&self, submission: &Submission) -> Result<SubmissionFiles, WriteError> {
         freeze(self.hosted_files(&submission.name), submission, "")
     }
 
-    /// Writes what the queue answered.
+    /// Writes the answer of the queue.
     ///
     /// # Errors
     /// It cannot be written.
@@ -309,13 +310,13 @@ impl Store {
         write_atomic(&self.submission_files(&ticket.name).ticket(), &to_sealed_json(ticket))
     }
 
-    /// Notes that nothing can come of the submission called `name` any more, so that nobody reads it again.
+    /// Marks the submission called `name` as finished, so that it is not read again.
     pub fn close_submission(&self, name: &str) {
-        // It only saves time.
+        // A failure only costs time.
         let _ = fs::write(self.submission_files(name).over(), "");
     }
 
-    /// Notes that the submission called `name`, of which nobody knows whether its queue has it, must start nothing.
+    /// Marks the submission called `name`, which may or may not be in its queue, as withdrawn: it must not start jobs.
     ///
     /// # Errors
     /// It cannot be written.
@@ -323,7 +324,7 @@ impl Store {
         write_atomic(&self.submission_files(name).over(), WITHDRAWN.as_bytes())
     }
 
-    /// The submissions of which something can still come. What cannot be read is told, and skipped.
+    /// The submissions that are not closed. Unreadable ones are reported in [`Submissions::problems`].
     ///
     /// # Errors
     /// [`StoreError::Read`].
@@ -368,13 +369,13 @@ fn freeze(
     if frozen.exists() {
         return Err(wrong(frozen)(io::ErrorKind::AlreadyExists.into()));
     }
-    // The frozen file is last: a submission that can be read has everything that it needs.
+    // This file is written last: a readable submission is complete.
     write_atomic(&files.script(), script.as_bytes())?;
     write_atomic(&frozen, &to_sealed_json(submission))?;
     Ok(files)
 }
 
-/// Whether the file `name`.json is a submission, and not a file beside one.
+/// Whether the file `name`.json is a submission, not a ticket or a list of leftovers.
 fn is_submission(name: &str) -> bool {
     let is_beside = name.ends_with(".ticket")
         || name.rsplit_once(".left.").is_some_and(|(_, task)| task.bytes().all(|byte| byte.is_ascii_digit()));
@@ -387,8 +388,8 @@ fn load<T: Versioned>(path: &Path, limit: u64) -> Result<T, SubmissionError> {
     from_sealed_json(&bytes).map_err(|source| SubmissionError::Form { path: path.to_owned(), source })
 }
 
-/// What was read, or nothing if there is no such file.
-fn if_there<T>(read: Result<T, SubmissionError>) -> Result<Option<T>, SubmissionError> {
+/// Turns the error of a missing file into `None`.
+fn none_if_missing<T>(read: Result<T, SubmissionError>) -> Result<Option<T>, SubmissionError> {
     match read {
         Err(SubmissionError::Read { source, .. }) if source.kind() == io::ErrorKind::NotFound => Ok(None),
         other => other.map(Some),
@@ -413,7 +414,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_handed_over_is_read_again_with_all_that_is_known_of_it() {
+    fn loads_submissions_with_ticket_and_leftovers() {
         let (_directory, store) = store();
         let submission = example_submission(5, 2);
         assert!(store.load_submissions().unwrap().open.is_empty(), "there is no such directory");
@@ -445,7 +446,7 @@ mod tests {
     }
 
     #[test]
-    fn one_that_cannot_be_read_hides_no_other() {
+    fn an_unreadable_submission_does_not_hide_others() {
         let (_directory, store) = store();
         let sound = example_submission(1, 1);
         store.freeze(&sound, "").unwrap();

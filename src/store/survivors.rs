@@ -1,8 +1,8 @@
-//! The processes of a worker that live on without its `orchestrate` and keep no lock.
+//! Finds the processes of a worker that outlived its `orchestrate` and do not hold its lock: [`Survivors`].
 //!
-//! A launcher such as `torchrun` starts the real workers. Python closes what they would inherit, so they keep no lock,
-//! and they have sessions of their own. If `orchestrate`, `time` and the launcher are killed, nothing but their
-//! environment says whose they are. Where the system does not show it, none are found.
+//! A launcher such as `torchrun` starts the real workers. Python closes inherited files, so these workers do not
+//! inherit the lock, and each has its own session. If `orchestrate`, `time` and the launcher are killed, only the
+//! environment of a worker identifies its attempt. Where the system does not show environments, none are found.
 
 use std::cell::OnceCell;
 use std::collections::BTreeSet;
@@ -14,37 +14,37 @@ use crate::files::{AttemptDir, Fault};
 use crate::processes::{FileNumber, ProcessTable};
 use crate::protocol::MEASUREMENT_VARIABLE;
 
-/// How much earlier than its attempt a process can seem to have started: the kernel counts in ticks.
+/// How much earlier than its attempt a process can appear to have started: the kernel counts in ticks.
 const SLACK: Duration = Duration::from_secs(1);
 
 /// The longest name of a process that the kernel keeps, in bytes.
 const LONGEST_NAME: usize = 15;
 
-/// The processes of all workers of this system. They are listed once, when somebody asks for some.
+/// The processes of all workers of this system. They are listed once, on first use.
 #[derive(Debug)]
 pub struct Survivors {
     table: ProcessTable,
-    named: OnceCell<Vec<Named>>,
+    candidates: OnceCell<Vec<Candidate>>,
 }
 
-/// A process that was started with a place for a measurement.
+/// A process whose environment sets the path of a measurement.
 #[derive(Debug)]
-struct Named {
+struct Candidate {
     pid: u32,
-    /// The directory of its attempt, as its environment names it.
+    /// The directory of its attempt, from its environment.
     directory: PathBuf,
 }
 
 /// A process of a worker.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Survivor {
-    /// Its number.
+    /// Its process id.
     pub pid: u32,
-    /// The number of its process group.
+    /// The id of its process group.
     pub group: u32,
-    /// Its name in the kernel.
+    /// Its name in the kernel, at most [`LONGEST_NAME`] bytes.
     name: String,
-    /// When it was started, in ticks. With its number, that tells it from all others.
+    /// When it was started, in ticks since the boot. Together with its id, this identifies it.
     start: Option<u64>,
 }
 
@@ -55,46 +55,46 @@ impl Survivor {
         stat.is_some_and(|stat| stat.start == self.start && stat.state != 'Z')
     }
 
-    /// Whether it is the `time` at the head of `attempt`, which reports how the worker ends.
+    /// Whether it is the `time` of `attempt`, which reports how the worker ended.
     pub fn is_time_of(&self, attempt: &Attempt) -> bool {
         let time = attempt.provenance.command.first().and_then(|path| Path::new(path).file_name()?.to_str());
         let is_called = |name: &str| name.bytes().take(LONGEST_NAME).eq(self.name.bytes());
-        // It leads the group in which the chain was started.
+        // It is the leader of the attempt's process group.
         self.pid == self.group && time.is_some_and(is_called)
     }
 }
 
 impl Survivors {
-    /// Those of this system.
+    /// The survivors of this system.
     pub fn of_system() -> Survivors {
         Survivors::in_table(ProcessTable::of_system())
     }
 
-    /// Those among the processes of `table`.
+    /// The survivors among the processes of `table`.
     pub fn in_table(table: ProcessTable) -> Survivors {
-        Survivors { table, named: OnceCell::new() }
+        Survivors { table, candidates: OnceCell::new() }
     }
 
-    /// The processes of the worker of `attempt` in `dir`, `time` included.
+    /// The processes of the worker of `attempt` in `dir`, including `time`.
     ///
-    /// Each of them was started on this boot with the path of that very directory in its environment, and not before
-    /// the attempt. No other process can be taken for one of them, even if another store has come to stand at the path.
+    /// Each was started on this boot, not before the attempt, with the path of this directory in its environment. Other
+    /// processes are not mistaken for them, even if another store has been moved to the path.
     pub fn of(&self, dir: &AttemptDir, attempt: &Attempt) -> Vec<Survivor> {
-        // A campaign must be able to see this fault, which nothing else would let it see.
+        // Without this, the test campaign could not detect the fault.
         if Fault::NoLockInheritance.is_on() || attempt.provenance.host.boot_id != self.table.boot_id() {
             return Vec::new();
         }
         let Some(directory) = FileNumber::of(dir.path()) else { return Vec::new() };
-        let mut named = self.named().iter();
+        let mut candidates = self.candidates().iter();
         let mut found = Vec::new();
-        while let Some(named) = named.find(|named| self.belongs_to(named, directory, dir)) {
-            let Some(stat) = self.table.stat(named.pid) else { continue };
+        while let Some(process) = candidates.find(|process| self.belongs_to(process, directory, dir)) {
+            let Some(stat) = self.table.stat(process.pid) else { continue };
             let begun = attempt.began_since_boot();
             let is_older =
                 stat.started_since_boot().zip(begun).is_some_and(|(start, begun)| start + SLACK < begun);
             if !is_older {
                 found.push(Survivor {
-                    pid: named.pid,
+                    pid: process.pid,
                     group: stat.group,
                     name: stat.name,
                     start: stat.start,
@@ -104,53 +104,55 @@ impl Survivors {
         found
     }
 
-    /// The names of the directories of jobs, of any store, that have processes.
+    /// The names of the job directories, of any store, to which running processes belong.
     pub fn job_names(&self) -> BTreeSet<String> {
-        let name =
-            |named: &Named| Some(named.directory.ancestors().nth(2)?.file_name()?.to_str()?.to_owned());
-        self.named().iter().filter_map(name).collect()
+        let name = |process: &Candidate| -> Option<String> {
+            Some(process.directory.ancestors().nth(2)?.file_name()?.to_str()?.to_owned())
+        };
+        self.candidates().iter().filter_map(name).collect()
     }
 
-    /// Whether the process belongs to the attempt in `dir`, which is `directory`.
-    fn belongs_to(&self, named: &Named, directory: FileNumber, dir: &AttemptDir) -> bool {
-        self.table.find_as(named.pid, &named.directory) == Some(directory) || self.was_moved_with(named, dir)
+    /// Whether the process belongs to the attempt in `dir`, whose inode is `directory`.
+    fn belongs_to(&self, process: &Candidate, directory: FileNumber, dir: &AttemptDir) -> bool {
+        self.table.resolve_as(process.pid, &process.directory) == Some(directory)
+            || self.was_moved_with(process, dir)
     }
 
-    /// Whether the process belongs to the attempt in `dir`, whose store stood elsewhere when it was started: it still
-    /// writes to the outputs of that attempt.
-    fn was_moved_with(&self, named: &Named, dir: &AttemptDir) -> bool {
+    /// Whether the process belongs to the attempt in `dir`, whose store was moved after its start: the process still
+    /// writes to the output files of that attempt.
+    fn was_moved_with(&self, process: &Candidate, dir: &AttemptDir) -> bool {
         let tail = |path: &Path| path.iter().rev().take(3).map(ToOwned::to_owned).collect::<Vec<_>>();
         let outputs = [(1, dir.stdout()), (2, dir.stderr())];
         let writes = |(handle, path): &(u32, PathBuf)| {
             let file = FileNumber::of(path);
-            file.is_some() && self.table.open_file(named.pid, *handle) == file
+            file.is_some() && self.table.open_file(process.pid, *handle) == file
         };
-        tail(&named.directory) == tail(dir.path()) && outputs.iter().any(writes)
+        tail(&process.directory) == tail(dir.path()) && outputs.iter().any(writes)
     }
 
-    /// All processes that were started with a place for a measurement, but for us, those who started us, and any other
-    /// `orchestrate`.
-    fn named(&self) -> &[Named] {
-        self.named.get_or_init(|| {
+    /// All processes whose environment sets the path of a measurement, except this process, its ancestors, and any
+    /// other `orchestrate`.
+    fn candidates(&self) -> &[Candidate] {
+        self.candidates.get_or_init(|| {
             let pids = self.table.pids().into_iter();
-            let found: Vec<Named> = pids.filter_map(|pid| self.look_at(pid)).collect();
+            let found: Vec<Candidate> = pids.filter_map(|pid| self.candidate(pid)).collect();
             if found.is_empty() {
                 return found;
             }
             let us = std::process::id();
-            let (line, program) = (self.table.line_of(us), self.table.program(us));
-            let is_foreign = |named: &Named| {
-                let is_program = program.is_some() && self.table.program(named.pid) == program;
-                !line.contains(&named.pid) && !is_program
+            let (ancestors, program) = (self.table.ancestors(us), self.table.program(us));
+            let is_foreign = |process: &Candidate| {
+                let is_program = program.is_some() && self.table.program(process.pid) == program;
+                !ancestors.contains(&process.pid) && !is_program
             };
             found.into_iter().filter(is_foreign).collect()
         })
     }
 
-    fn look_at(&self, pid: u32) -> Option<Named> {
+    fn candidate(&self, pid: u32) -> Option<Candidate> {
         let path = self.table.path_in(pid, MEASUREMENT_VARIABLE)?;
         let directory = path.parent().filter(|directory| directory.is_absolute())?;
-        Some(Named { pid, directory: directory.to_owned() })
+        Some(Candidate { pid, directory: directory.to_owned() })
     }
 }
 
@@ -171,7 +173,7 @@ mod tests {
     }
 
     impl World {
-        /// As in the example of an attempt, the boot has no name.
+        /// The boot has no id, as in [`attempt`].
         fn new() -> World {
             World { proc: FakeProc::new(), directory: tempfile::tempdir().unwrap() }
         }
@@ -215,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn neither_we_nor_who_started_us_nor_another_orchestrate_is_a_survivor() {
+    fn this_process_its_ancestors_and_other_orchestrates_are_not_survivors() {
         let world = World::new();
         let dir = world.attempt_in("runs", 1);
         let us = std::process::id();
@@ -231,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn an_attempt_of_another_boot_has_none_and_neither_has_one_that_began_later() {
+    fn attempts_of_another_boot_and_later_attempts_have_no_survivors() {
         let world = World::new();
         let dir = world.attempt_in("runs", 1);
         world.rank(9, dir.path());
@@ -243,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn what_writes_to_the_outputs_of_a_store_that_was_moved_belongs_to_it_and_to_no_copy() {
+    fn a_process_belongs_to_the_moved_store_whose_outputs_it_writes_and_not_to_a_copy() {
         let world = World::new();
         let [moved, copy] = ["moved", "copy"].map(|store| world.attempt_in(store, 1));
         let gone = world.directory.path().join("runs/job-0123/attempts/01");
@@ -255,23 +257,23 @@ mod tests {
     }
 
     #[test]
-    fn what_a_path_means_is_asked_where_the_process_is() {
+    fn paths_are_resolved_in_the_file_system_of_the_process() {
         let world = World::new();
         let dir = world.attempt_in("runs", 1);
         world.rank(9, dir.path());
-        // In its container, another store stands at that path.
+        // In its container, another store is at that path.
         let inside = world.directory.path().join("container");
         fs::create_dir_all(inside.join(dir.path().strip_prefix("/").unwrap())).unwrap();
         symlink(&inside, world.proc.root().join("9/root")).unwrap();
         assert!(world.of(&dir, &attempt()).is_empty());
-        // And ours stands at another one.
+        // There, this store is at another path.
         world.rank(10, Path::new("/runs/job-0123/attempts/01"));
         symlink(world.directory.path(), world.proc.root().join("10/root")).unwrap();
         assert_eq!(world.of(&dir, &attempt()), [10]);
     }
 
     #[test]
-    fn the_head_of_the_chain_is_told_from_what_it_started() {
+    fn the_time_process_is_distinguished_from_its_children() {
         let mut attempt = attempt();
         attempt.provenance.command = vec!["/usr/bin/time".into(), "time".into()];
         let process = |pid, group, name: &str| Survivor { pid, group, name: name.into(), start: None };
@@ -281,7 +283,7 @@ mod tests {
         );
         assert!(
             !Survivor { pid: std::process::id(), ..process(9, 9, "time") }.is_alive(),
-            "another has its number"
+            "another process has its id"
         );
     }
 }

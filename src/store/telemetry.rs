@@ -1,4 +1,4 @@
-//! Reads `telemetry.csv`, the readings of sensors while a job ran.
+//! Reads `telemetry.csv`, the sensor samples of a job.
 
 use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
 use std::path::Path;
@@ -30,15 +30,14 @@ pub fn last_samples(path: &Path) -> Vec<Sample> {
         let mut rest = Vec::new();
         file.take(LAST).read_to_end(&mut rest)?;
         let rest = String::from_utf8_lossy(&rest);
-        // The first line is cut.
+        // The first line is incomplete.
         let whole = if from > begin { rest.split_once('\n').map_or("", |(_, whole)| whole) } else { &rest };
         Ok(header + whole)
     };
     read().map_or_else(|_| Vec::new(), |text| parse_samples(&text))
 }
 
-/// As [`load_telemetry`], over a `window` in seconds since the Unix epoch, with a note of what the file holds in
-/// `files`.
+/// As [`load_telemetry`], over a `window` in seconds since the Unix epoch. Notes the digest of the file in `files`.
 pub(super) fn read_telemetry(
     files: &mut EvidenceReader,
     path: &Path,

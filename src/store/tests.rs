@@ -18,7 +18,7 @@ use crate::store::save_record;
 const MEASUREMENT: &str = r#"{"schema":1,"samples":400,"elapsed_s":0.5,"synchronized":true,
     "effective":{"device":"cpu","precision":"fp32","batch":4}}"#;
 
-/// A report of a program that exited with 0.
+/// A report of `time` about a program that exited with 0.
 const REPORT: &str = include_str!("../../tests/records/gnu_time_exit_0.txt");
 
 fn job() -> Job {
@@ -39,7 +39,7 @@ pub(crate) fn attempt() -> Attempt {
 
 pub(super) fn unseen() -> End {
     End {
-        ending: Ending::UNSEEN,
+        ending: Ending::UNOBSERVED,
         at: DateTime::from_timestamp(1_000_100, 0).unwrap(),
         counters: Some(HostCounters {
             busy_s: Some(150.0),
@@ -74,7 +74,7 @@ fn sealed(text: &str) -> Vec<u8> {
 }
 
 #[test]
-fn attempt_json_survives_its_own_json() {
+fn attempt_json_round_trips() {
     let place = place();
     attempt().save(&place.dir).unwrap();
     assert_eq!(Attempt::load(&place.dir).unwrap(), attempt());
@@ -83,7 +83,7 @@ fn attempt_json_survives_its_own_json() {
 }
 
 #[test]
-fn only_a_clock_that_nobody_sets_shortens_the_limit() {
+fn only_the_time_since_boot_shortens_the_limit() {
     let seconds = Duration::from_secs;
     let mut attempt = attempt().started_since_boot(Some(seconds(1000)));
     attempt.limits.timeout = seconds(60);
@@ -108,25 +108,25 @@ fn only_a_clock_that_nobody_sets_shortens_the_limit() {
 
 /// The wall clock shows 100 s after the start, and 60 s have passed.
 #[test]
-fn an_end_is_of_the_clock_of_the_start() {
+fn the_end_is_by_the_clock_of_the_start() {
     let mut attempt = attempt().started_since_boot(Some(Duration::from_secs(1000)));
     attempt.provenance.host.boot_id = Some("one".into());
     let end = |now: i64, boot: Option<&str>, since_boot: u64| {
         let now = DateTime::from_timestamp(now, 0).unwrap();
         let end = End { at: now, ..unseen() };
-        let end = attempt.by_its_clock(end, now, boot, Some(Duration::from_secs(since_boot)));
+        let end = attempt.with_corrected_end(end, now, boot, Some(Duration::from_secs(since_boot)));
         (end.at.timestamp() - 1_000_000, end.clock_was_set)
     };
     assert_eq!(end(1_000_100, Some("one"), 1100), (100, false));
     assert_eq!(end(1_000_101, Some("one"), 1100), (101, false), "a correction of the time service");
     assert_eq!(end(1_000_100, Some("one"), 1060), (60, true), "set forward");
     assert_eq!(end(990_000, Some("one"), 1060), (60, true), "set back");
-    assert_eq!(end(990_000, Some("two"), 1060), (-10_000, false), "nobody knows");
-    assert_eq!(end(990_000, Some("one"), 900), (-10_000, false), "nobody knows");
+    assert_eq!(end(990_000, Some("two"), 1060), (-10_000, false), "unknown");
+    assert_eq!(end(990_000, Some("one"), 900), (-10_000, false), "unknown");
 }
 
 #[test]
-fn a_clock_that_was_set_leaves_no_time_of_the_wall_clock_in_a_record() {
+fn records_omit_wall_clock_times_if_the_clock_was_set() {
     let place = place();
     fs::write(place.dir.time(), REPORT).unwrap();
     fs::write(place.dir.measurement(), MEASUREMENT).unwrap();
@@ -140,10 +140,10 @@ fn a_clock_that_was_set_leaves_no_time_of_the_wall_clock_in_a_record() {
 }
 
 #[test]
-fn an_unseen_end_is_told_from_what_is_left() {
+fn an_unobserved_end_is_determined_from_the_remaining_files() {
     let place = place();
     let outcome = || attempt().conclude(&job(), &place.dir, unseen()).outcome;
-    assert_eq!(outcome().kind(), "interrupted", "nothing is there");
+    assert_eq!(outcome().kind(), "interrupted", "there are no files");
     fs::write(place.dir.measurement(), MEASUREMENT).unwrap();
     assert_eq!(outcome().kind(), "interrupted", "`time` was killed as well");
     for length in [0, 10, REPORT.len() / 2] {
@@ -164,7 +164,7 @@ fn an_unseen_end_is_told_from_what_is_left() {
 }
 
 #[test]
-fn what_a_worker_said_last_is_found_from_the_end_of_its_log() {
+fn the_last_message_of_a_worker_is_found_at_the_end_of_its_log() {
     let place = place();
     fs::write(place.dir.time(), REPORT.replace("Exit status: 0", "Exit status: 3")).unwrap();
     let message = || match attempt().conclude(&job(), &place.dir, unseen()).outcome {
@@ -179,7 +179,7 @@ fn what_a_worker_said_last_is_found_from_the_end_of_its_log() {
 }
 
 #[test]
-fn a_record_with_an_outcome_of_a_newer_version_is_never_run_again_nor_replaced() {
+fn a_record_with_an_outcome_of_a_newer_version_is_never_repeated_or_replaced() {
     let directory = tempfile::tempdir().unwrap();
     let store = Store::at(directory.path()).unwrap();
     let lock = JobLock::try_lock(&job(), store.job_dir(&job())).unwrap();

@@ -1,4 +1,4 @@
-//! Checks everything that a store holds against its seals.
+//! Checks all files of a store against their seals: [`Store::verify`].
 
 use std::collections::BTreeSet;
 
@@ -12,24 +12,24 @@ use crate::job::Job;
 use crate::record::{Provenance, Record, looks_secret};
 use crate::text::with_causes;
 
-/// What was checked, and what is not as it was written.
+/// The numbers of checked files, and the files that were changed after they were written.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Verified {
     /// Directories of jobs.
     pub jobs: usize,
     /// Records, those of earlier attempts included.
     pub records: usize,
-    /// Files that records rest on.
+    /// Files whose digests are in records.
     pub files: usize,
     /// Saved plans.
     pub plans: usize,
     /// Imported ledgers.
     pub imports: usize,
-    /// Records of an older version, which has no seals. Nobody can tell whether they were changed.
+    /// Records of an older version without seals. Changes of their files cannot be detected.
     pub unsealed: usize,
-    /// What differs, by directory and file.
+    /// Changed files, sorted by directory and file.
     pub breaches: Vec<Breach>,
-    /// Values of secrets that can be read, by directory and file.
+    /// Readable values of secrets, sorted by directory and file.
     pub open_secrets: Vec<OpenSecret>,
 }
 
@@ -44,7 +44,7 @@ pub struct OpenSecret {
     pub variable: String,
 }
 
-/// A file of the store that is not as it was written.
+/// A file of the store that was changed after it was written.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Breach {
     /// The job's directory below the store, or `.plans`.
@@ -54,7 +54,7 @@ pub struct Breach {
 }
 
 impl Store {
-    /// Reads every file that something rests on, and checks it against its seal.
+    /// Reads every record, plan and import with the files that they refer to, and checks them against their seals.
     ///
     /// # Errors
     /// [`StoreError::Read`] if the store itself cannot be read.
@@ -108,7 +108,7 @@ impl Verified {
     }
 }
 
-/// What in the directory of a job is not as it was written, as sentences without their full stops.
+/// The changed files in the directory of a job, as sentences without their full stops.
 pub(super) fn breaches(dir: &JobDir) -> Vec<String> {
     let mut verified = Verified::default();
     verified.add(dir, "");
@@ -187,18 +187,18 @@ impl Check<'_> {
         }
     }
 
-    /// Finds values of secrets in the environment in `file`, of which `provenance` was read.
+    /// Finds values of secrets in the environment in `file`, from which `provenance` was read.
     fn open_secrets(&mut self, file: &str, provenance: &Provenance) {
         for variable in provenance.environment.keys().filter(|name| provenance.shows_secret(name)) {
             self.open(file, variable);
         }
     }
 
-    /// Finds values of secrets in `command.sh`, if it can be as old as a record with `provenance`.
+    /// Finds values of secrets in `command.sh`, if it may be as old as a record with `provenance`.
     fn open_script(&mut self, provenance: &Provenance) {
         let script = read_regular_text(&self.dir.command()).unwrap_or_default();
         for (variable, value) in script.lines().filter_map(|line| line.trim_start().split_once('=')) {
-            // Scripts of today take the value from the shell that runs them.
+            // Current scripts take the value from the shell that runs them.
             let is_open = !value.trim_end_matches(" \\").ends_with(&format!("${variable}\""));
             let is_old = provenance.secret.is_none() && is_name(variable) && looks_secret(variable);
             if is_open && (is_old || provenance.shows_secret(variable)) {

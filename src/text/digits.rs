@@ -1,80 +1,80 @@
-//! How far a number is worth printing: as far as its error is known.
+//! The number of digits to print, derived from the error of a number.
 
-/// How many digits of an error are worth printing.
+/// The significant digits of an error that are printed.
 const OF_ERROR: i32 = 2;
 
-/// Finer than this, nothing is printed.
+/// The most decimals.
 const MOST_DECIMALS: i32 = 12;
 
-/// What is smaller than this share of a number is rounding, and no error of it.
+/// An error smaller than this share of its number is only rounding.
 const ROUNDING: f64 = 1e-12;
 
-/// The last digit of a number that is worth printing, by its decimals: 2 stands for hundredths, -1 for tens.
+/// The last printed digit of a number, by its decimals: 2 means hundredths, -1 means tens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct LastDigit(i32);
 
 impl LastDigit {
     /// The second significant digit of `error`. A number and its error both end there: `1533.75 ± 0.56`, `12300 ± 340`.
-    /// `None` if there is no error: it is 0, or not even a number.
+    /// `None` if `error` is 0 or not a number.
     pub fn of_error(error: f64) -> Option<Self> {
         if !error.is_finite() || error <= 0.0 {
             return None;
         }
         let first = first_digit(error);
         let decimals = OF_ERROR - 1 - first;
-        // Of 0.0996, the two digits are those of 0.10.
+        // 0.0996 rounds to 0.10, whose two digits count.
         let rounded = rounded(error, decimals);
         Some(LastDigit((OF_ERROR - 1 - first.max(first_digit(rounded))).min(MOST_DECIMALS)))
     }
 
-    /// The digit to which an interval from `low` to `high` and its centre are printed: that of half its width, and no
-    /// end but 0 reads as 0. `None` if the interval has no width.
+    /// The digit to which an interval from `low` to `high` and its centre are printed. It is that of half its width, or
+    /// a finer one if an end other than 0 would read as 0. `None` if the interval has no width.
     pub fn of_interval(low: f64, high: f64) -> Option<Self> {
         let half = (high - low) / 2.0;
         if half <= ROUNDING * high.abs().max(low.abs()) {
             return None;
         }
-        Some(Self::of_error(half)?.telling_apart(low, 0.0).telling_apart(high, 0.0))
+        Some(Self::of_error(half)?.distinguishing(low, 0.0).distinguishing(high, 0.0))
     }
 
-    /// This digit, or the first finer one at which `value` and `other` read differently, if they are different.
+    /// This digit, or the first finer one at which the texts of `value` and `other` differ, if the numbers differ.
     #[must_use]
-    pub fn telling_apart(self, value: f64, other: f64) -> Self {
+    pub fn distinguishing(self, value: f64, other: f64) -> Self {
         let reads_differently = |digit: &LastDigit| digit.text(value) != digit.text(other);
         (self.0..=MOST_DECIMALS.max(self.0)).map(LastDigit).find(reads_differently).unwrap_or(self)
     }
 
-    /// How many decimals it takes: none for whole numbers and tens.
+    /// The number of decimals: 0 for whole numbers and tens.
     pub fn decimals(self) -> usize {
         self.0.max(0) as usize
     }
 
-    /// `value` up to this digit.
+    /// `value` rounded to this digit.
     pub fn text(self, value: f64) -> String {
         let text = format!("{:.*}", self.0.max(0) as usize, rounded(value, self.0));
         unsigned_zero(text)
     }
 }
 
-/// `digits`, those of a number. A negative number that reads as 0 is 0.
+/// `digits` of a number, without the sign of a negative number that reads as 0.
 pub fn unsigned_zero(digits: String) -> String {
     if digits.trim_matches(['-', '0', '.']).is_empty() { digits.replace('-', "") } else { digits }
 }
 
-/// `value` and a `limit` that it lies beyond, with so many decimals or as many more as tell them apart.
+/// `value` and the `limit` that it exceeds, with `decimals`, or more if their texts would be equal.
 pub fn beyond(value: f64, limit: f64, decimals: i32) -> [String; 2] {
-    let digit = LastDigit(decimals).telling_apart(value, limit);
+    let digit = LastDigit(decimals).distinguishing(value, limit);
     [value, limit].map(|number| digit.text(number))
 }
 
 /// The power of ten of the first digit of `value`, which is greater than 0: 2 for hundreds, -1 for tenths.
 fn first_digit(value: f64) -> i32 {
     let power = value.log10().floor() as i32;
-    // A logarithm is rounded, too.
+    // Corrects the rounding of the logarithm.
     if 10f64.powi(power + 1) <= value { power + 1 } else { power }
 }
 
-/// `value` to so many decimals. Negative ones round to tens, hundreds and so on.
+/// `value` rounded to `decimals`. Negative ones round to tens, hundreds and so on.
 fn rounded(value: f64, decimals: i32) -> f64 {
     if decimals >= 0 {
         return format!("{value:.*}", decimals as usize).parse().unwrap_or(value);
@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_scatter_has_no_error() {
+    fn values_without_scatter_have_no_error() {
         for error in [0.0, -1.0, f64::NAN, f64::INFINITY] {
             assert_eq!(LastDigit::of_error(error), None, "{error}");
         }
@@ -130,26 +130,26 @@ mod tests {
     }
 
     #[test]
-    fn what_lies_beyond_a_limit_reads_so() {
+    fn values_beyond_a_limit_are_printed_beyond_it() {
         assert_eq!(beyond(1.2, 0.2, 2), ["1.20", "0.20"]);
         assert_eq!(beyond(0.204, 0.2, 2), ["0.204", "0.200"]);
         assert_eq!(beyond(0.45, 0.300_000_000_000_000_04, 2), ["0.45", "0.30"]);
     }
 
     #[test]
-    fn numbers_that_differ_read_differently_where_that_is_asked_for() {
+    fn distinguishing_prints_different_numbers_differently() {
         let hundredths = LastDigit::of_error(0.5).unwrap();
         assert_eq!(hundredths.text(1.004), hundredths.text(1.0));
-        let finer = hundredths.telling_apart(1.004, 1.0);
+        let finer = hundredths.distinguishing(1.004, 1.0);
         assert_eq!((finer.text(1.004), finer.text(1.0)), ("1.004".to_owned(), "1.000".to_owned()));
-        assert_eq!(hundredths.telling_apart(2.0, 1.0), hundredths);
-        assert_eq!(hundredths.telling_apart(1.0, 1.0), hundredths);
+        assert_eq!(hundredths.distinguishing(2.0, 1.0), hundredths);
+        assert_eq!(hundredths.distinguishing(1.0, 1.0), hundredths);
     }
 
     proptest! {
-        /// What is printed is as near to the value as half its last digit, and the error keeps two digits.
+        /// A printed value differs by at most half its last digit, and the error keeps two digits.
         #[test]
-        fn printing_rounds_and_changes_nothing_else(value in -1e9..1e9f64, exponent in -9.0..9.0f64) {
+        fn printing_only_rounds(value in -1e9..1e9f64, exponent in -9.0..9.0f64) {
             let error = 10f64.powf(exponent);
             let digit = LastDigit::of_error(error).unwrap();
             let half = 0.5 * 10f64.powi(-digit.0) * (1.0 + 1e-6);

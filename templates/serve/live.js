@@ -56,7 +56,7 @@
     if (section) scrollBy(0, section.getBoundingClientRect().top - anchor[1]);
   };
 
-  // A report has a script and a style sheet of its own, so the page before the first result is not swapped for it.
+  // A report has a different script and style sheet, so the page before the first result is reloaded, not swapped.
   const hasReport = page => page.getElementById('measurement') !== null;
 
   const swap = next => {
@@ -139,7 +139,7 @@
     const mine = source = new EventSource('events');
     mine.onopen = () => say('live', false);
     mine.onerror = () => {
-      say('not connected: this is the last state that was seen; trying again', true);
+      say('not connected: this is the last known state; trying again', true);
       if (mine.readyState !== EventSource.CLOSED) return;
       disconnect();
       setTimeout(follow, 3000);

@@ -1,11 +1,11 @@
-// In place of libtorch's half for CUDA: a device that computes on the processor, with memory, streams, events, a loss
-// scale and graphs of its own. It is loaded, found and used as the real half is, by the same doors: hooks, a guard, an
-// allocator, kernels.
+// In place of libtorch's CUDA half: a device that computes on the processor, with separate memory, streams, events,
+// loss scale and graphs. It is loaded, found and used like the real half, through the same interfaces: hooks, a guard,
+// an allocator, kernels.
 //
-// What it shows is what the worker does with a device: in which order, with which settings, how often it waits, what it
-// makes of an error. What a GPU computes, and how fast, it cannot show: kernels are those of the processor. They have
-// finished when their call returns, except on a stream that is ordered to be late: that one does its work only when
-// somebody waits for it, so every other stream overtakes it.
+// It shows the worker's use of a device: the order of calls, the settings, the number of waits, the handling of errors.
+// It cannot show the results and the speed of a GPU: kernels are those of the processor. They have finished when their
+// call returns, except on a stream that is ordered to be late: that one does its work only when it is waited for, so
+// every other stream overtakes it.
 //
 // STUB_TRACE names a file that gets a line for everything that a training should do rarely or in order. STUB_DEVICE
 // orders failures: see `order`.
@@ -47,7 +47,7 @@ using Clock = std::chrono::steady_clock;
 
 constexpr auto CUDA = c10::DeviceType::CUDA;
 
-// ---- What is told, and what is ordered -----------------------------------------------------------------------------
+// ---- The trace, and the orders -------------------------------------------------------------------------------------
 
 void trace(const std::string& line) {
   const char* path = std::getenv("STUB_TRACE");
@@ -63,7 +63,7 @@ void trace(const std::string& line) {
 //   devices=N      so many devices
 //   memory=BYTES   the memory that the device has
 //   kernel=0       it has no kernel for this device
-//   fault=N        the N-th event is followed by an illegal access, which the next wait tells
+//   fault=N        the N-th event is followed by an illegal access, which the next wait reports
 //   engine=0       cuDNN finds no engine
 //   events=0       events cannot be recorded
 //   late=N         stream N is late; the first one is 0, the next one 1
@@ -80,7 +80,7 @@ int64_t order(const std::string& name, int64_t otherwise) {
   return otherwise;
 }
 
-// An illegal access that nobody has been told of. As on a GPU, who waits for the device learns of it.
+// An illegal access that was not reported yet. As on a GPU, the next wait for the device reports it.
 std::atomic<bool> fault{false};
 
 void tell_of_faults() {
@@ -102,7 +102,7 @@ class Memory final : public c10::DeviceAllocator {
     void* data = nullptr;
     TORCH_CHECK(bytes == 0 || posix_memalign(&data, 64, bytes) == 0);
     if (bytes > 0) {
-      // Fresh memory of a device holds what was there before.
+      // Fresh memory of a device has its former contents.
       std::memset(data, 0xff, bytes);
       held_ += bytes;
       peak_ = std::max(peak_, held_);
@@ -195,7 +195,7 @@ class Pinned final : public c10::Allocator {
     std::memcpy(to, from, bytes);
   }
 
-  bool holds(const void* data) {
+  bool contains(const void* data) {
     const std::lock_guard<std::mutex> guard(mutex_);
     return all_.count(data) > 0;
   }
@@ -221,7 +221,7 @@ void Pinned::free(void* data) {
 
 // ---- Streams and graphs --------------------------------------------------------------------------------------------
 
-// Work that does not run when it is submitted: that of a late stream, and what a graph records.
+// Work that does not run when it is submitted: that of a late stream, or the recorded work of a graph.
 using Work = std::function<void()>;
 
 // The recording of this process, if there is one.
@@ -257,7 +257,7 @@ struct Late {
   }
 };
 
-// Never destroyed: tensors that it holds would outlive the allocator.
+// Never destroyed: its tensors would outlive the allocator.
 Late& late() {
   static auto* late = new Late;
   return *late;
@@ -356,7 +356,7 @@ std::vector<at::Tensor> tensors_in(const c10::IValue& value) {
   return value.isTensorList() ? value.toTensorVector() : std::vector<at::Tensor>();
 }
 
-// The copies of `arguments` that a call may write to without a trace.
+// The copies of `arguments` that a call may write to without side effects.
 torch::jit::Stack copied(const torch::jit::Stack& arguments) {
   torch::jit::Stack copies;
   for (const auto& argument : arguments) {
@@ -375,7 +375,7 @@ torch::jit::Stack copied(const torch::jit::Stack& arguments) {
   return copies;
 }
 
-// What `op` would return, which leaves no trace: neither in its arguments nor in the random numbers that come next.
+// The result of `op` without side effects on its arguments or on the following random numbers.
 torch::jit::Stack rehearsed(const c10::OperatorHandle& op, const torch::jit::Stack& arguments) {
   at::Generator generator = at::detail::getDefaultCPUGenerator();
   const at::Tensor state = generator.get_state();
@@ -384,8 +384,8 @@ torch::jit::Stack rehearsed(const c10::OperatorHandle& op, const torch::jit::Sta
   return results;
 }
 
-// Any operation that has no kernel of its own below. What it writes to comes back as it is; what it returns anew is in
-// the device's memory. If it is to run later, it runs now on copies, for the shapes of what it returns.
+// Any operation without a separate kernel below. A tensor that it writes to is returned as it is; a new result is in
+// the device's memory. If it is to run later, it runs now on copies, for the shapes of its results.
 void compute(const c10::OperatorHandle& op, c10::DispatchKeySet, torch::jit::Stack* stack) {
   TORCH_CHECK(order("kernel", 1) == 1, "CUDA error: no kernel image is available for execution on the device");
   const auto& schema = op.schema();
@@ -442,7 +442,7 @@ void copy(at::TensorIterator& iterator, bool non_blocking) {
   const at::Tensor from = iterator.tensor(1);
   if (to.is_cuda() != from.is_cuda()) {
     refuse_while_recording("a copy from or to the host");
-    const bool waits = !non_blocking || (from.is_cpu() && !pinned().holds(from.storage().data()));
+    const bool waits = !non_blocking || (from.is_cpu() && !pinned().contains(from.storage().data()));
     const bool overlaps = !is_late(current_stream) && !late().waiting.empty();
     trace(
         std::string(to.is_cuda() ? "copy in" : "copy out") + (waits ? " and wait" : "") +
@@ -779,7 +779,7 @@ class Hooks final : public at::CUDAHooksInterface {
     return {CUDA, 0};
   }
   bool isPinnedPtr(const void* data) const override {
-    return pinned().holds(data);
+    return pinned().contains(data);
   }
   c10::Allocator* getPinnedMemoryAllocator() const override {
     return &pinned();
@@ -794,7 +794,7 @@ class Hooks final : public at::CUDAHooksInterface {
 
 } // namespace
 
-// The registry is told of a class by its name outside of any namespace.
+// The registry needs the name of a class outside of any namespace.
 namespace at {
 using MadeUpHooks = ::Hooks;
 C10_REGISTER_CLASS(CUDAHooksRegistry, CUDAHooks, MadeUpHooks)
@@ -843,11 +843,11 @@ __attribute__((constructor)) void enter() {
 
 } // namespace
 
-// ---- What the worker looks up by name ------------------------------------------------------------------------------
+// ---- Functions that the worker looks up by name --------------------------------------------------------------------
 
 extern "C" {
 
-// `at::cuda::CUDAGraph`. The object begins with a pointer to what was recorded.
+// `at::cuda::CUDAGraph`. The object begins with a pointer to the recording.
 
 using Recorded = std::vector<Work>;
 

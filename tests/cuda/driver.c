@@ -1,4 +1,4 @@
-/* In place of NVIDIA's driver: it answers what the environment tells it to. */
+/* In place of NVIDIA's driver: the environment determines its answers. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -33,7 +33,7 @@ int cuDeviceGetUuid(unsigned char *uuid, int device) {
   return 0;
 }
 
-/* 75 and 76 are the compute capability, 9.0 unless told otherwise; 38 is the size of the cache. */
+/* 75 and 76 are the compute capability, 9.0 by default; 38 is the size of the cache. */
 int cuDeviceGetAttribute(int *value, int attribute, int device) {
   (void)device;
   *value = attribute == 75 ? number("STUB_CAPABILITY", 9) : attribute == 38 ? 1 << 20 : 0;

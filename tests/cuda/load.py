@@ -2,9 +2,9 @@
 
     python3 tests/cuda/load.py WORKER PLACE
 
-PLACE has the wheel of torch and those of its dependencies, unpacked. A driver that is made up (driver.c) answers that
-all is well, so the worker goes on to load everything. What it loads, in which order and from where, is what the dynamic
-linker says (LD_DEBUG). libtorch then asks the driver for devices, and the driver does not know how to answer.
+PLACE has the wheel of torch and those of its dependencies, unpacked. A simulated driver (driver.c) answers that
+all is well, so the worker continues and loads everything. The dynamic linker reports (LD_DEBUG) what it loads, in which
+order and from where. libtorch then asks the driver for devices, which the driver does not support.
 """
 
 import ctypes
@@ -25,7 +25,7 @@ def without_version(path):
 
 
 def ask(worker, libraries, **variables):
-    """The exit code of `worker cuda`, its error, and all that it and the dynamic linker said."""
+    """The exit code of `worker cuda`, its error, and the whole output of it and of the dynamic linker."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith(("LD_", "CUDA", "STUB"))}
     environment.update(variables, LD_LIBRARY_PATH=":".join(libraries))
     ended = subprocess.run([worker, "cuda"], env=environment, stderr=subprocess.PIPE, text=True, errors="replace")
@@ -44,8 +44,8 @@ def opened(said):
 
 
 def errors(said):
-    """What the dynamic linker could not do for a library of CUDA. A name that somebody looks up in the whole program,
-    to see whether it is there, is an error of the program, and none of the driver's are there.
+    """The errors of the dynamic linker about libraries of CUDA. Other errors are ignored: a failed lookup in the whole
+    program counts as an error of the program, and the simulated driver lacks most functions.
 
     >>> errors("7: /a/libcudnn.so.9: error: symbol lookup error: undefined symbol: f (fatal)\\n"
     ...        "7: /b/worker: error: symbol lookup error: undefined symbol: g (fatal)\\n8: file=b")
@@ -68,9 +68,9 @@ def make_driver(directory):
         )
 
 
-def check(what, holds, said):
-    print(f"{'holds' if holds else 'FAILS'}  {what}: {said}", flush=True)
-    return holds
+def check(what, passes, said):
+    print(f"{'passed' if passes else 'FAILED'}  {what}: {said}", flush=True)
+    return passes
 
 
 def has_driver():
@@ -84,7 +84,7 @@ def has_driver():
 def is_found_by_name(path):
     """Whether a library that was opened by its path is then found by its bare name, as cuDNN looks for it.
 
-    In a process of its own, so that nothing else has opened it."""
+    In a separate process, so that it is not open already."""
     code = (
         "import ctypes, os, sys\n"
         "path = sys.argv[1]\n"
@@ -117,7 +117,7 @@ def main(worker, place):
     good.append(check("no library of CUDA lacks another", not errors(said), errors(said)[:3] or "no error"))
     sees_none = message == "error: cuda is not available: libtorch sees no CUDA device"
     good.append(check("only the device is missing", code == UNSUPPORTED and sees_none, message))
-    # Only the hooks of libtorch_cuda say this. Those that stand in for them answer without a word.
+    # Only the hooks of libtorch_cuda print this. Their placeholders answer silently.
     warnings = [line for line in said.splitlines() if "CUDA initialization" in line]
     good.append(check("libtorch asks through the hooks of libtorch_cuda", bool(warnings), warnings[:1]))
     for path in paths:

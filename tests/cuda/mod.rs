@@ -1,5 +1,5 @@
-//! What can be known about CUDA without a GPU: how the worker judges a driver, in which order it loads libraries, and
-//! that libtorch has what the worker looks up by name.
+//! Tests of CUDA without a GPU: how the worker judges a driver, in which order it loads libraries, and
+//! that libtorch has the functions that the worker looks up by name.
 #![cfg(all(feature = "torch", target_os = "linux"))]
 #![expect(clippy::disallowed_methods, reason = "tests build libraries and drive programs")]
 
@@ -14,7 +14,7 @@ use std::sync::OnceLock;
 
 use orchestrate::protocol::{FailureKind, Report};
 
-/// The worker's exit code for what this machine does not have.
+/// The worker's exit code for a device that this machine does not have.
 const UNSUPPORTED: i32 = 69;
 
 /// The libtorch that the worker was built with.
@@ -29,7 +29,7 @@ fn in_packages(directory: &Path) -> Vec<PathBuf> {
     packages.map(|library| library.path()).collect()
 }
 
-/// A driver that does as it is told, and a libtorch whose CUDA half is not built yet.
+/// A driver that is controlled by the environment, and a libtorch whose CUDA half is not built yet.
 struct Stubs {
     directory: tempfile::TempDir,
 }
@@ -142,7 +142,7 @@ fn said(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
-/// What the worker says of CUDA, which it cannot use.
+/// The worker's reason why it cannot use CUDA.
 #[track_caller]
 fn refusal(mut worker: Command) -> String {
     let ended = worker.output().unwrap();
@@ -153,7 +153,7 @@ fn refusal(mut worker: Command) -> String {
 }
 
 #[test]
-fn what_a_driver_returns_is_named() {
+fn errors_of_a_driver_are_named() {
     let stubs = Stubs::new();
     for (code, words) in [
         ("100", "cuInit returns 100, CUDA_ERROR_NO_DEVICE: no GPU is visible"),
@@ -166,7 +166,7 @@ fn what_a_driver_returns_is_named() {
         let message = refusal(worker);
         assert!(message.starts_with(words), "{message}");
     }
-    assert_eq!(stubs.loaded(), [""; 0], "no library of CUDA is loaded in vain");
+    assert_eq!(stubs.loaded(), [""; 0], "libraries of CUDA are not loaded if they cannot be used");
 }
 
 #[test]
@@ -191,7 +191,7 @@ fn a_driver_that_is_too_old_is_unsupported_and_named() {
 }
 
 #[test]
-fn without_a_gpu_the_processor_is_chosen_but_a_broken_driver_is_told() {
+fn without_a_gpu_the_processor_is_chosen_but_a_broken_driver_is_reported() {
     let stubs = Stubs::new();
     let words =
         "--arch mobilenet_v3_small --input-size 64 --batch-size 2 --iters 1 --warmup-iters 0 --threads 1";
@@ -234,7 +234,7 @@ fn libraries_of_cuda_are_loaded_before_its_half_of_libtorch() {
 }
 
 #[test]
-fn a_library_that_cannot_be_loaded_is_told_only_if_it_mattered() {
+fn a_library_that_cannot_be_loaded_is_reported_only_if_it_matters() {
     let stubs = Stubs::new();
     fs::write(stubs.path("nvidia/cudnn/lib/libcudnn.so.9"), "no library").unwrap();
     stubs.compile("library.c", "torch/lib/libtorch_cuda.so");

@@ -1,8 +1,8 @@
-/* In place of what CUDA's runtime has for profilers: it adds to a file that they start and stop. */
+/* In place of the profiler functions of CUDA's runtime: it logs to a file that profilers start and stop. */
 #include <stdio.h>
 #include <stdlib.h>
 
-static int told(const char *what) {
+static int logged(const char *what) {
   const char *path = getenv("STUB_TRACE");
   FILE *file = path == NULL ? NULL : fopen(path, "a");
   if (file != NULL) {
@@ -12,6 +12,6 @@ static int told(const char *what) {
   return 0;
 }
 
-int cudaProfilerStart(void) { return told("profilers start"); }
+int cudaProfilerStart(void) { return logged("profilers start"); }
 
-int cudaProfilerStop(void) { return told("profilers stop"); }
+int cudaProfilerStop(void) { return logged("profilers stop"); }

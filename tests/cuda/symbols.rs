@@ -1,5 +1,5 @@
-//! What the worker looks up by name while it runs is there under that name: in the libraries of the libtorch that it
-//! was built with. No linker checks that.
+//! The functions that the worker looks up by name at run time exist in the libraries of the libtorch that it
+//! was built with. The linker does not check that.
 
 use std::collections::BTreeSet;
 use std::fs::{self, File};
@@ -11,7 +11,7 @@ use object::{Endianness, Object, ObjectSymbol, elf};
 
 use super::{in_packages, libtorch};
 
-/// What tells names of CUDA's libraries apart from other words, and where they are.
+/// The libraries that contain the names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Home {
     /// CUDA's runtime, which comes with libtorch.
@@ -39,8 +39,8 @@ fn looked_up() -> BTreeSet<String> {
     names
 }
 
-/// Where `name` is; `None` if it is no name in CUDA's manner, such as `cuInit`, and none that a compiler gives to what
-/// libtorch has for CUDA.
+/// The library of `name`; `None` unless it is a name like those of CUDA, such as `cuInit`, or a mangled name of
+/// libtorch's CUDA half.
 fn home(name: &str) -> Option<Home> {
     if name.starts_with("_ZN2at4cuda") {
         return Some(Home::Libtorch);
@@ -117,7 +117,7 @@ fn the_names_that_are_looked_up_are_found_in_the_sources() {
 }
 
 #[test]
-fn the_runtime_has_what_is_looked_up_in_it() {
+fn the_runtime_has_the_looked_up_names() {
     let Some(runtime) = library("libcudart.so") else { return };
     let (defined, _) = symbols(&runtime);
     for name in looked_up().iter().filter(|name| home(name) == Some(Home::Runtime)) {
@@ -126,7 +126,7 @@ fn the_runtime_has_what_is_looked_up_in_it() {
 }
 
 #[test]
-fn libtorch_has_what_is_looked_up_in_its_cuda_half() {
+fn the_cuda_half_of_libtorch_has_the_looked_up_names() {
     let Some(half) = library("libtorch_cuda.so") else { return };
     let (defined, _) = symbols(&half);
     for name in looked_up().iter().filter(|name| home(name) == Some(Home::Libtorch)) {
@@ -146,9 +146,9 @@ fn the_driver_is_asked_by_names_that_the_runtime_asks_it_by() {
     }
 }
 
-/// Nothing of CUDA is linked: libtorch's CUDA half enters by these three doors when it is loaded.
+/// CUDA is not linked: libtorch's CUDA half registers itself by these three functions when it is loaded.
 #[test]
-fn cuda_enters_libtorch_when_its_half_is_loaded() {
+fn cuda_registers_itself_when_its_half_of_libtorch_is_loaded() {
     let of_worker = needed(Path::new(env!("CARGO_BIN_EXE_worker")));
     assert!(of_worker.iter().any(|name| name == "libtorch_cpu.so"), "{of_worker:?}");
     for name in ["libtorch_cuda", "libc10_cuda", "libcuda.", "libcudart", "libnvidia-ml"] {

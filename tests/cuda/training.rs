@@ -1,4 +1,4 @@
-//! What a worker does with a CUDA device, seen with one that is made up: `device.cpp` says what that can show.
+//! The behaviour of a worker on a simulated CUDA device: `device.cpp` documents what that can show.
 
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -12,18 +12,18 @@ use serde_json::json;
 
 use super::{Stubs, said};
 
-/// A training that takes a moment.
+/// A short training.
 const TINY: &str = "--arch mobilenet_v3_small --input-size 32 --classes 4 --batch-size 2 --threads 1 --iters 4 \
                     --out measurement.json --iterations-out iterations.csv";
 
-/// What the device is asked at both ends of a window.
+/// The call at both ends of a window.
 const WAIT: &str = "wait for the device";
 
 /// A training that ended well.
 struct Trained {
     measurement: Measurement,
     losses: Vec<f64>,
-    /// What the device was asked, in order.
+    /// The calls of the device, in order.
     trace: Vec<String>,
 }
 
@@ -33,7 +33,7 @@ impl Trained {
         serde_json::to_value(self.measurement.effective.settings.get(name)).unwrap()
     }
 
-    /// What the device was asked within the window, between the last two waits.
+    /// The calls of the device within the window, between the last two waits.
     #[track_caller]
     fn window(&self) -> &[String] {
         let waits: Vec<usize> = (0..self.trace.len()).filter(|line| self.trace[*line] == WAIT).collect();
@@ -68,8 +68,8 @@ fn train(stubs: &Stubs, backend: &str, words: &str, order: &str) -> Trained {
     Trained { measurement: *measurement, losses, trace }
 }
 
-/// What a training of [`TINY`] and `words` fails with, on a device that follows `order`: its exit code, the last line of
-/// its standard error, and what it names in `measurement.json`.
+/// The failure of a training of [`TINY`] and `words` on a device that follows `order`: its exit code, the last line of
+/// its standard error, and the failure in `measurement.json`.
 #[track_caller]
 fn fail(stubs: &Stubs, words: &str, order: &str) -> (i32, String, Option<Failure>) {
     let _ = fs::remove_file(stubs.path("measurement.json"));
@@ -98,7 +98,7 @@ fn assert_close(found: &[f64], expected: &[f64], share: f64, what: &str) {
     }
 }
 
-/// Kernels are the processor's, so the losses are, too, but for the order of sums.
+/// Kernels are those of the processor, so the losses are the same except for the order of sums.
 #[test]
 fn a_network_trains_there_as_on_the_processor() {
     let stubs = Stubs::with_device();
@@ -106,7 +106,7 @@ fn a_network_trains_there_as_on_the_processor() {
         ("", "fp32", 1e-4),
         ("--channels-last --optimizer adamw", "fp32", 1e-4),
         ("--grad-accum-steps 3 --deterministic", "fp32", 1e-4),
-        // Half precision has three digits, and so has what is made of them.
+        // Half precision has three digits, and results have no more.
         ("--precision bf16 --channels-last", "bf16", 0.1),
     ] {
         let there = train(&stubs, "cuda", words, "");
@@ -126,7 +126,7 @@ fn a_network_trains_there_as_on_the_processor() {
 }
 
 #[test]
-fn the_arithmetic_of_a_gpu_is_the_one_that_was_asked_for() {
+fn the_arithmetic_of_a_gpu_is_the_requested_one() {
     let stubs = Stubs::with_device();
     let amp = train(&stubs, "cuda", "--precision amp", "");
     assert_eq!(amp.measurement.effective.precision.as_str(), "amp");
@@ -145,7 +145,7 @@ fn the_arithmetic_of_a_gpu_is_the_one_that_was_asked_for() {
 
 /// More iterations than marks may wait for the device.
 #[test]
-fn a_window_waits_for_the_device_at_its_ends_alone() {
+fn a_window_waits_for_the_device_only_at_its_ends() {
     let stubs = Stubs::with_device();
     let words = "--arch squeezenet1_1 --input-size 17 --classes 2 --batch-size 1 --threads 1 --backend cuda --iters 600 \
                  --warmup-iters 1 --out measurement.json --iterations-out iterations.csv";
@@ -167,7 +167,7 @@ fn a_window_waits_for_the_device_at_its_ends_alone() {
         panic!()
     };
     assert!(all.iter().all(|seconds| *seconds > 0.0), "{all:?}");
-    assert!(all.iter().sum::<f64>() <= measurement.elapsed_s, "the iterations lie within the window");
+    assert!(all.iter().sum::<f64>() <= measurement.elapsed_s, "the iterations are within the window");
 }
 
 #[test]
@@ -188,10 +188,11 @@ fn images_from_pinned_memory_do_not_wait_for_the_device() {
     }
 }
 
-/// The pixels and labels of a late copy are those of another batch, or none; a copy that comes too early overwrites what
-/// is still to be read. So the losses tell of every order that is not kept, whichever stream is late.
+/// The pixels and labels of a late copy are those of another batch, or uninitialised. A copy that comes too early
+/// overwrites pixels that are still to be read. So the losses show every violation of the order, whichever stream is
+/// late.
 #[test]
-fn copies_on_a_stream_of_their_own_overtake_nothing() {
+fn copies_on_a_separate_stream_keep_the_order() {
     let stubs = Stubs::with_device();
     make_images(&stubs);
     for words in
@@ -199,7 +200,7 @@ fn copies_on_a_stream_of_their_own_overtake_nothing() {
     {
         let words = format!("--data images --pin-memory {words}");
         let plain = train(&stubs, "cuda", &words, "");
-        // Batches differ, so one cannot pass for another.
+        // Batches differ, so their losses cannot be confused.
         assert!(plain.losses[0] != plain.losses[1], "{:?}", plain.losses);
         for order in ["", "late=0", "late=1"] {
             let aside = train(&stubs, "cuda", &format!("{words} --copy-stream"), order);
@@ -216,9 +217,9 @@ fn copies_on_a_stream_of_their_own_overtake_nothing() {
     }
 }
 
-/// The device normalises what the loader otherwise does, on a processor to the last bit.
+/// The device normalises images instead of the loader, on a processor with identical bits.
 #[test]
-fn bytes_train_as_the_numbers_that_they_stand_for() {
+fn bytes_train_as_the_numbers_that_they_represent() {
     let stubs = Stubs::with_device();
     make_images(&stubs);
     for (backend, words) in [("cpu", ""), ("cpu", "--channels-last --no-augment"), ("cuda", "--pin-memory")] {
@@ -239,7 +240,7 @@ fn bytes_train_as_the_numbers_that_they_stand_for() {
 #[test]
 fn a_recorded_step_trains_as_the_step_itself() {
     let stubs = Stubs::with_device();
-    // AdamW makes much of the last digit of a small gradient: on some processors, its third loss is another one.
+    // AdamW amplifies the last digit of a small gradient: on some processors, its third loss differs.
     for (words, share, compared) in [
         ("", 1e-3, 4),
         ("--optimizer adamw --channels-last", 2e-3, 2),
@@ -258,7 +259,7 @@ fn a_recorded_step_trains_as_the_step_itself() {
         let count = |line: &str| recorded.trace.iter().filter(|other| *other == line).count();
         // Three iterations of the warm-up come before the recording, one after it.
         assert_eq!((count("record"), count("recorded"), count("replay")), (1, 1, 1 + 4));
-        // What the allocator keeps for later would lack while a step with memory of its own is recorded.
+        // The memory that the allocator caches would be missing while a step with separate memory is recorded.
         let place = |line: &str| recorded.trace.iter().position(|other| other == line);
         assert!(place("empty the cache").is_some_and(|emptied| Some(emptied) < place("record")), "{words}");
         let bytes = |trained: &Trained| trained.measurement.details.peak_device_allocated_bytes.unwrap();
@@ -267,7 +268,7 @@ fn a_recorded_step_trains_as_the_step_itself() {
 }
 
 #[test]
-fn what_cannot_be_recorded_is_unsupported() {
+fn trainings_that_cannot_be_recorded_are_unsupported() {
     let stubs = Stubs::with_device();
     for (words, reason) in [
         ("--cuda-graph --data images", "it needs synthetic data"),
@@ -282,7 +283,7 @@ fn what_cannot_be_recorded_is_unsupported() {
 }
 
 #[test]
-fn profilers_see_the_window_and_nothing_else() {
+fn profilers_see_only_the_window() {
     let stubs = Stubs::with_device();
     stubs.compile("profiler.c", "driver/profiler.so");
     let mut worker = stubs.worker(TINY);
@@ -290,9 +291,9 @@ fn profilers_see_the_window_and_nothing_else() {
     let ended = worker.env("LD_PRELOAD", stubs.path("driver/profiler.so")).output().unwrap();
     assert!(ended.status.success(), "{}", said(&ended));
     let trace = fs::read_to_string(stubs.path("trace")).unwrap();
-    let told =
+    let is_relevant =
         |line: &&str| !line.starts_with("copy") && *line != "read a number" && !line.ends_with(".so.1");
-    let lines: Vec<&str> = trace.lines().filter(told).collect();
+    let lines: Vec<&str> = trace.lines().filter(is_relevant).collect();
     let order =
         ["libtorch_cuda.so", WAIT, "begin orchestrate", "profilers start", WAIT, "profilers stop", "end"];
     assert_eq!(lines, order);
@@ -314,7 +315,7 @@ fn operators_are_timed_by_events_where_cupti_records_no_kernels() {
 }
 
 #[test]
-fn a_profile_that_fails_costs_no_measurement() {
+fn a_profile_that_fails_does_not_fail_the_measurement() {
     let stubs = Stubs::with_device();
     let ended = run(&stubs, "cuda", "--cuda-graph --operators 2", "");
     assert!(ended.status.success(), "{}", said(&ended));
@@ -344,10 +345,10 @@ fn the_ceilings_of_a_device_are_measured() {
 
 /// The device's facilities come first. All the rest is training, which the other tests compare with the processor's.
 #[test]
-fn the_self_test_finds_nothing_wrong_there() {
+fn the_self_test_passes_on_the_simulated_device() {
     let stubs = Stubs::with_device();
     stubs.compile("profiler.c", "driver/profiler.so");
-    // It ends by itself, at the latest after as many seconds.
+    // It ends automatically, after this many seconds at the latest.
     let mut worker = stubs.worker("selftest --device cuda --threads 1 --seconds 300");
     worker.env("LD_PRELOAD", stubs.path("driver/profiler.so")).stdout(Stdio::null()).stderr(Stdio::piped());
     let mut worker = worker.spawn().unwrap();
@@ -389,7 +390,7 @@ fn too_little_memory_is_named_with_its_numbers() {
     assert!(last.contains("CUDA out of memory"), "{last}");
     let (needed, free) = (failure.needed_bytes.unwrap(), failure.free_bytes.unwrap());
     assert!(needed > free && free < 9_000_000, "{failure:?}");
-    // cuDNN's words for it say something else. With plenty of memory, they mean what they say.
+    // cuDNN's message for it is misleading. With plenty of memory, it is correct.
     let (code, last, failure) = fail(&stubs, "", "memory=6500000,engine=0");
     assert_eq!(code, i32::from(WorkerExit::OutOfMemory.code()), "{last}");
     assert_eq!(failure.unwrap().kind, FailureKind::OutOfMemory);
@@ -399,7 +400,7 @@ fn too_little_memory_is_named_with_its_numbers() {
 }
 
 #[test]
-fn an_error_that_shows_late_is_no_measurement() {
+fn a_late_error_is_not_a_measurement() {
     let stubs = Stubs::with_device();
     let (code, last, failure) = fail(&stubs, "", "fault=3");
     assert_eq!((code, failure), (i32::from(WorkerExit::Failed.code()), None));
@@ -407,7 +408,7 @@ fn an_error_that_shows_late_is_no_measurement() {
 }
 
 #[test]
-fn a_gpu_without_kernels_or_that_is_not_there_is_unsupported() {
+fn an_absent_gpu_or_one_without_kernels_is_unsupported() {
     let stubs = Stubs::with_device();
     for (order, reason) in [
         ("kernel=0", "Made-Up GPU has compute capability 9.0, but this libtorch has kernels for 9.0"),

@@ -1,7 +1,7 @@
 """Changes the golden store and its report: change.py STORE REPORT.
 
-Each change is sealed again, as if it had been so from the start, and one line in the report's `expected` says what the
-second program must say about it.
+Each changed record is sealed again. For each change, the report's file `expected` gets the lines that `recompute` must
+print because of it, such as `cpu_joules_per_sample: `.
 """
 
 import hashlib
@@ -22,13 +22,13 @@ def job(label):
     return found
 
 
-def evident(label, name, change):
-    """Changes a file of an attempt, and what the record says about its bytes."""
+def change_evidence(label, name, change):
+    """Changes a file of an attempt, and its size and SHA-256 in the record."""
     place = job(label)
     path = place / "attempts/01" / name
     text = path.read_text()
     changed = change(text)
-    assert changed != text, f"{label}/{name} is as it was"
+    assert changed != text, f"{label}/{name} is unchanged"
     path.write_text(changed)
     record = raw.unsealed(place / "record.json")
     record.pop("seal")
@@ -38,17 +38,17 @@ def evident(label, name, change):
     (place / "record.json").write_bytes(raw.sealed(record))
 
 
-def sealed(path, change):
+def change_sealed(path, change):
     value = raw.unsealed(path)
     value.pop("seal")
     change(value)
     path.write_bytes(raw.sealed(value))
 
 
-def text_of(path, change):
+def change_text(path, change):
     text = path.read_text()
     changed = change(text)
-    assert changed != text, f"{path} is as it was"
+    assert changed != text, f"{path} is unchanged"
     path.write_text(changed)
 
 
@@ -72,7 +72,7 @@ def more_energy(text):
     return "".join(",".join(line) + "\n" for line in lines)
 
 
-def in_operators(change):
+def of_profile(change):
     """`change` applied to the profile of a `measurement.json`."""
     def changed(text):
         found = json.loads(text)
@@ -94,47 +94,50 @@ def slower_profile(ops):
 
 
 # Raw files.
-evident("beta_vgg11_fp32_bs64_run1", "measurement.json", slower)
+change_evidence("beta_vgg11_fp32_bs64_run1", "measurement.json", slower)
 expected += ["window_s: `", "geometric_mean_ci_low_samples_per_s: `", "percent_of_peak: `", "ratio_high: `"]
-evident("alpha_vgg11_fp32_bs16_run1", "telemetry.csv", more_energy)
+change_evidence("alpha_vgg11_fp32_bs16_run1", "telemetry.csv", more_energy)
 expected.append("cpu_joules_per_sample: `")
-evident("gamma_alexnet_fp32_bs8_run2", "time.txt", lambda text: text.replace("page faults: 3", "page faults: 4"))
+one_fault_more = lambda text: text.replace("page faults: 3", "page faults: 4")
+change_evidence("gamma_alexnet_fp32_bs8_run2", "time.txt", one_fault_more)
 expected.append("major_faults: `3`, but recomputed it is `4`")
-evident("beta_resnet18_fp32_bs64_ncu", "ncu.csv", lambda text: re.sub(r'"(\d)([\d,]+","0","0"\n)', r'"9\1\2', text))
+more_bytes = lambda text: re.sub(r'"(\d)([\d,]+","0","0"\n)', r'"9\1\2', text)
+change_evidence("beta_resnet18_fp32_bs64_ncu", "ncu.csv", more_bytes)
 expected.append("dram_bytes_per_sample: `")
-evident("gamma_alexnet_fp32_bs8_ops", "measurement.json", in_operators(less_work))
+change_evidence("gamma_alexnet_fp32_bs8_ops", "measurement.json", of_profile(less_work))
 expected.append("gflop: `")
-evident("gamma_alexnet_fp32_bs64_ops", "measurement.json", in_operators(less_busy))
+change_evidence("gamma_alexnet_fp32_bs64_ops", "measurement.json", of_profile(less_busy))
 expected += ["idle_time_percent: `", "speedup_alone_ratio: `"]
-evident("alpha_vgg11_fp32_bs8_ops", "measurement.json", in_operators(slower_profile))
+change_evidence("alpha_vgg11_fp32_bs8_ops", "measurement.json", of_profile(slower_profile))
 expected += ["profiled_iteration_s: `", "as long as the timed ones, so they decide nothing"]
-evident("alpha_alexnet_fp32_bs8_run1", "iterations.csv", slow_first)
+change_evidence("alpha_alexnet_fp32_bs8_run1", "iterations.csv", slow_first)
 expected += [
     "marks_why: `none`, but recomputed it is `slow-first: ", "report.md does not say `3 runs marked slow-first but",
 ]
-sealed(job("gamma_resnet18_fp32_bs64_run1") / "record.json", lambda record: record["observed"].update(host_busy_s=1e6))
+busy_host = lambda record: record["observed"].update(host_busy_s=1e6)
+change_sealed(job("gamma_resnet18_fp32_bs64_run1") / "record.json", busy_host)
 expected += ["in_statistics: `true`, but recomputed it is `false`", "foreign_processors: `"]
-sealed(store / ".plans/golden.json", lambda plan: plan["envs"]["alpha"].update(usd_per_hour=0.5))
+change_sealed(store / ".plans/golden.json", lambda plan: plan["envs"]["alpha"].update(usd_per_hour=0.5))
 expected.append("usd_per_million_samples: `")
-text_of(store.parent / "peaks/nvidia-rtx-4090-laptop.yaml", lambda text: text.replace("576", "577"))
+change_text(store.parent / "peaks/nvidia-rtx-4090-laptop.yaml", lambda text: text.replace("576", "577"))
 expected.append("bandwidth_gb_per_s: `576`, but recomputed it is `577.0`")
 
 # The report.
 lines = (report / "summary.csv").read_text().splitlines()
 cells = ["new_column", *[1] * len(lines)]
 (report / "summary.csv").write_text("".join(f"{line},{cell}\n" for line, cell in zip(lines, cells)))
-expected.append("summary.csv:2 new_column: no formula tells `1`")
-text_of(report / "failures.csv", lambda text: "".join(text.splitlines(keepends=True)[:-1]))
+expected.append("summary.csv:2 new_column: no formula computes `1`")
+change_text(report / "failures.csv", lambda text: "".join(text.splitlines(keepends=True)[:-1]))
 expected.append("failures.csv: 23 lines instead of 24")
 (report / "figures/new.csv").write_text("a,b\n1,2\n")
-expected.append("figures/new.csv: nothing is known of this table")
+expected.append("figures/new.csv: unknown table")
 first = next(line for line in (report / "report.md").read_text().splitlines() if line.startswith("- 413 of 440"))
 new = "- alexnet is the fastest.\n\n| what | how much |\n|---|---|\n| all | 1 |\n\n"
 low, high = re.search(r"\| ([0-9.]+) to ([0-9.]+) \|", (report / "report.md").read_text()).groups()
 interval, wider = f"| {low} to {high} |", f"| {low} to 9{high} |"
-text_of(report / "report.md", lambda text: text.replace(first, f"{new}{first}").replace(interval, wider, 1))
+change_text(report / "report.md", lambda text: text.replace(first, f"{new}{first}").replace(interval, wider, 1))
 expected += [
-    "report.md says `alexnet is the fastest.`", "nothing is known of the table ['what', 'how much']",
+    "report.md says `alexnet is the fastest.`", "unknown table ['what', 'how much']",
     f"`{low} to 9{high}`, but recomputed it is `",
 ]
 

@@ -1,7 +1,7 @@
 """Writes the results of the golden store: make.py STORE.
 
-The plan is there already. What three machines that never were left behind is made up here, the same every time: raw
-files, and records over them with seals that hold. `STORY` says what goes wrong in which run.
+The plan exists already. This generates the raw files and sealed records of three fictitious machines, the same ones
+every time. `STORY` lists the runs that differ from the others: failures, disturbances, unusual workers.
 """
 
 import csv
@@ -55,7 +55,7 @@ RATES = {
     "beta": {"alexnet": (4200, 12), "resnet18": (2600, 10), "vgg11": (1000, 4)},
     "gamma": {"alexnet": (1900, 14), "resnet18": (700, 9), "vgg11": (260, 5)},
 }
-# What runs scatter by, as a share.
+# Relative standard deviation of runs.
 SCATTER = {"alpha": 0.006, "beta": 0.004, "gamma": 0.012}
 
 
@@ -63,7 +63,7 @@ def failed(kind, **more):
     return {"outcome": {"kind": kind, **more}}
 
 
-# What is out of the ordinary, by the beginning of the label and a parameter if that is not enough.
+# Deviations from an ordinary run, by the beginning of the label.
 STORY = {
     # Failures, and jobs that were not run.
     "alpha_vgg11_bf16_bs16_run": failed("out_of_memory", message="tried to allocate 20 GiB"),
@@ -95,7 +95,7 @@ STORY = {
     "gamma_vgg11_fp32_bs16_run6": {"system": 0.5, "speed": 0.96},
     "gamma_vgg11_fp32_bs64_run": {"speed": 0.07, "system": 0.62, "cores": 1.05},
     "gamma_vgg11_fp32_bs16_ops": {"process": "4242:1073741824:blender"},
-    # Marks that do not.
+    # Marks that leave no run out.
     "alpha_vgg11_fp32_bs8_run2": {"first": 3.1},
     "beta_vgg11_bf16_bs16_run": {"reason": "sw_power_cap"},
     "beta_resnet18_fp32_bs64_run3": {"mhz": 1700, "speed": 0.98},
@@ -103,7 +103,7 @@ STORY = {
     "gamma_resnet18_fp32_bs8_run": {"scatter": 0.14},
     "gamma_resnet18_fp32_bs16_run": {"memory": 4},
     "gamma_resnet18_fp32_bs16_run6": {"battery": True, "speed": 0.6},
-    # Workers that can profile operators, and one that does so beside its window.
+    # Workers that can profile operators, and one that does so in a timing job.
     "gamma_vgg11_fp32_bs8_ops": {"absent": True},
     "gamma_resnet18_fp32_bs8_ops": {"absent": True},
     "gamma_resnet18_fp32_bs16_ops": {"absent": True},
@@ -112,11 +112,11 @@ STORY = {
     "gamma_alexnet": {"profiles": True},
     "gamma_vgg11": {"profiles": True},
     "gamma_resnet18_fp32_bs32_run3": {"beside": True},
-    # FLOPs that its library counted, evaluation within the window, and a batch that nothing confirms.
+    # FLOPs counted by the library, evaluation within the window, and an unconfirmed batch.
     "beta_vgg11_fp32_bs16_run": {"counted": 1.032},
     "gamma_vgg11_fp32_bs8_run": {"evaluates": 0.125},
     "gamma_vgg11_fp32_bs32_run2": {"repeated": ["batch", "threads"]},
-    # It waits for its host.
+    # Host-bound runs.
     "beta_alexnet_bf16_bs64_run": {"cores": 15.2},
     "beta_alexnet_bf16_bs32_run": {"waits": 0.2},
 }
@@ -125,7 +125,7 @@ SLOW = {("alpha", 5): 0.955}
 
 
 def chance(*words):
-    """A number between 0 and 1 that these words always give."""
+    """A pseudo-random number between 0 and 1, a function of these words."""
     digest = hashlib.sha256(" ".join(map(str, words)).encode()).digest()
     return (int.from_bytes(digest[:8], "big") + 0.5) / 2**64
 
@@ -134,7 +134,7 @@ def normal(*words):
     return NormalDist().inv_cdf(chance(*words))
 
 
-def story(key):
+def deviations_of(key):
     found = {}
     for start, part in STORY.items():
         if raw.label(key).startswith(start):
@@ -147,7 +147,7 @@ def cost(key):
     return networks.Cost(key["model"], size, classes, key["batch"], key["precision"], key["params"]["optimizer"])
 
 
-def speed(key, told):
+def speed(key, unusual):
     """Samples per second."""
     env, batch = key["env"], key["batch"]
     most, half = RATES[env][key["model"]]
@@ -156,13 +156,13 @@ def speed(key, told):
         rate *= 1.35 if env == "alpha" else 2.1
     if key["params"].get("channels_last"):
         rate *= {"alexnet": 0.96, "resnet18": 1.22, "vgg11": 0.981}[key["model"]]
-    scatter = told.get("scatter", SCATTER[env])
+    scatter = unusual.get("scatter", SCATTER[env])
     identity = raw.identity({**key, "repeat": 1})
     noise = 1 + scatter * normal(identity, key["repeat"]) + 0.003 * normal(env, key["repeat"])
-    return rate * noise * told.get("speed", 1.0) * SLOW.get((env, key["repeat"]), 1.0)
+    return rate * noise * unusual.get("speed", 1.0) * SLOW.get((env, key["repeat"]), 1.0)
 
 
-def telemetry(key, told, start, window, end):
+def telemetry(key, unusual, start, window, end):
     """The lines of `telemetry.csv`: one per second from the start to the end."""
     env, name = key["env"], raw.identity(key)
     out = io.StringIO()
@@ -183,19 +183,19 @@ def telemetry(key, told, start, window, end):
         line = {
             "time_unix_s": round(time, 3), "cpu_busy_s": round(1000 + 1.25 * seconds, 2), "worker_stopped_events": 0,
             "memory_available_bytes": 20000000000 - 4096 * seconds, "swapped_in_bytes": 0,
-            "swapped_out_bytes": told.get("swapped", 0) if seconds > 1 else 0,
+            "swapped_out_bytes": unusual.get("swapped", 0) if seconds > 1 else 0,
         }
         if env == "alpha":
             line |= {"cpu_mhz": round(2900 + 10 * jitter, 1), "cpu_temperature_c": 60 + seconds % 7,
                      "cpu_throttle_events": 0, "cpu_throttled_s": 0, "cpu_energy_j": round(joules, 3)}
         else:
-            mhz = told.get("mhz", 1900) if inside else 1200
-            reason = told.get("reason") if inside and seconds % 3 == 0 else None
+            mhz = unusual.get("mhz", 1900) if inside else 1200
+            reason = unusual.get("reason") if inside and seconds % 3 == 0 else None
             line |= {"gpu_sm_mhz": round(mhz + 5 * jitter), "gpu_memory_mhz": 2619, "gpu_power_w": round(watts, 3),
                      "gpu_temperature_c": 55 + seconds % 5, "gpu_memory_used_bytes": 9000000000 + 1000 * seconds,
-                     "gpu_memory_busy_percent": told.get("memory", 60) + seconds % 9 if inside else 0,
+                     "gpu_memory_busy_percent": unusual.get("memory", 60) + seconds % 9 if inside else 0,
                      "gpu_throttle_reasons": reason or "none", "gpu_graphics_processes": "none",
-                     "gpu_foreign_processes": told.get("process", "none")}
+                     "gpu_foreign_processes": unusual.get("process", "none")}
             if env == "beta":
                 line["gpu_energy_j"] = round(joules, 3)
         lines.writerow(line)
@@ -203,7 +203,7 @@ def telemetry(key, told, start, window, end):
     return out.getvalue()
 
 
-def measurement(key, told, iters, elapsed, start):
+def measurement(key, unusual, iters, elapsed, start):
     env, batch = key["env"], key["batch"]
     network = cost(key)
     details = {
@@ -216,25 +216,25 @@ def measurement(key, told, iters, elapsed, start):
         [gpu] = HOSTS[env]["gpus"]
         details |= {"device_uuid": gpu["uuid"], "compute_capability": gpu["compute_capability"],
                     "peak_device_memory_bytes": 4000000000 + 1000000 * batch}
-    if "diverged" in told:
-        details["first_non_finite_iteration"] = told["diverged"]
-    if "counted" in told:
-        details["counted_flops_per_sample"] = told["counted"] * network.flops
-    if "evaluates" in told:
-        details["evaluation_share"] = told["evaluates"] * (1 + 0.1 * key["repeat"])
-    if "repeated" in told:
-        details["repeated"] = told["repeated"]
-    if "waits" in told:
-        details["data_wait_s"] = told["waits"] * elapsed
+    if "diverged" in unusual:
+        details["first_non_finite_iteration"] = unusual["diverged"]
+    if "counted" in unusual:
+        details["counted_flops_per_sample"] = unusual["counted"] * network.flops
+    if "evaluates" in unusual:
+        details["evaluation_share"] = unusual["evaluates"] * (1 + 0.1 * key["repeat"])
+    if "repeated" in unusual:
+        details["repeated"] = unusual["repeated"]
+    if "waits" in unusual:
+        details["data_wait_s"] = unusual["waits"] * elapsed
     effective = {"device": "cpu" if env == "alpha" else "cuda", "precision": key["precision"], "batch": batch,
                  "model": key["model"], **key["params"], "threads": HOSTS[env]["cpu"]["usable"], "iters": iters}
     effective["data"] = "synthetic"
     if key["kind"] == "ncu":
         effective["nvtx"] = True
-    if "profiles" in told:
+    if "profiles" in unusual:
         details["profiles"] = ["ops"]
     found = {"schema": 1, "samples": iters * batch, "elapsed_s": elapsed,
-             "synchronized": told.get("synchronized", True), "effective": effective, "unit": "images",
+             "synchronized": unusual.get("synchronized", True), "effective": effective, "unit": "images",
              "details": details}
     if env == "alpha":
         found["metrics"] = {"tokens": {"value": 196.0 * iters * batch, "per_second": True},
@@ -242,15 +242,15 @@ def measurement(key, told, iters, elapsed, start):
     return found
 
 
-def iterations(key, told, iters, elapsed):
+def iterations(key, unusual, iters, elapsed):
     weights = [1 + 0.02 * chance(raw.identity(key), turn) for turn in range(iters)]
-    weights[0] *= told.get("first", 1.0)
+    weights[0] *= unusual.get("first", 1.0)
     whole = sum(weights)
     lines = [f"{turn},{elapsed * weight / whole!r},0,6.7,host\n" for turn, weight in enumerate(weights)]
     return "iteration,elapsed_s,data_wait_s,loss,clock\n" + "".join(lines)
 
 
-# The bytes that were counted, as multiples of the modelled ones, where they are not 0.4: at the memory roof, above it.
+# Counted bytes as multiples of the modelled ones, 0.4 elsewhere: here at the memory roof, and above it.
 BYTES = {("alexnet", "bf16", 8): 2.9, ("alexnet", "bf16", 16): 6.2}
 
 METRICS = (
@@ -264,7 +264,7 @@ METRICS = (
 
 
 def ncu(key):
-    """The table of Nsight Compute: products at the compute roof, sums at the memory roof, a slow copy."""
+    """A table of Nsight Compute: products at the compute roof, sums at the memory roof, a slow copy."""
     network, batch = cost(key), key["batch"]
     peak = 66.9e12 if key["precision"] == "fp32" else 1000e12
     executed = network.flops * batch * {"alexnet": 1.02, "resnet18": 0.99, "vgg11": 1.12}[key["model"]]
@@ -294,7 +294,7 @@ def ncu(key):
 
 
 def counters(text):
-    """What orchestrate keeps of such a table."""
+    """The counters that a record keeps of such a table."""
     kernels = raw.ncu(text)
     groups = raw.kernel_groups(kernels)
     return {
@@ -320,24 +320,24 @@ def time_text(wall, user, system, switches, rss):
 
 
 def summary(found):
-    """What a record holds of `telemetry.csv`."""
+    """The summary of `telemetry.csv` in a record."""
     if not found:
         return None
     host = {"cpu_busy": found["cpu_busy_s"], "cpu_mhz": found["cpu_mhz"],
             "cpu_temperature_c": found["cpu_temperature_c"], "cpu_throttled": found["cpu_throttled_s"],
             "cpu_energy_j": found["cpu_energy_j"], "memory_available_bytes": found["memory_available_bytes"]}
     host |= {name: found[name] for name in raw.GROWTHS}
-    told = {name: value for name, value in host.items() if value is not None}
-    told |= {"samples": found["samples"], "of_window": found["of_window"]}
+    kept = {name: value for name, value in host.items() if value is not None}
+    kept |= {"samples": found["samples"], "of_window": found["of_window"]}
     if found["gpu"]:
         gpu = {name.removeprefix("gpu_"): found[name] for name in raw.GAUGES if name.startswith("gpu_")}
         gpu["energy_j"] = found["gpu_energy_j"]
-        told["gpu"] = {name: value for name, value in gpu.items() if value is not None}
-        told["gpu"]["throttled_samples"] = found["reasons"]
-        told["gpu"]["foreign_processes"] = [
+        kept["gpu"] = {name: value for name, value in gpu.items() if value is not None}
+        kept["gpu"]["throttled_samples"] = found["reasons"]
+        kept["gpu"]["foreign_processes"] = [
             {"pid": pid, "name": name, "memory_bytes": size} for pid, (name, size) in sorted(found["others"].items())
         ]
-    return told
+    return kept
 
 
 def rfc(time):
@@ -345,7 +345,7 @@ def rfc(time):
 
 
 class Clock:
-    """When the next job of each machine starts. A repeat begins on a full hour, long after the one before."""
+    """Start times of jobs by machine. A repeat begins on a full hour, long after the previous one."""
 
     def __init__(self):
         self.next, self.block = {}, {}
@@ -370,49 +370,49 @@ def write(directory, files):
 
 
 def make(store, key, clock, plan, place):
-    """`place` is that of the config among those of its machine with a profile by operator."""
-    told = story(key)
-    if told.get("absent"):
+    """Writes the job `key`. `place` is its index among the configs of its machine with a profile by operator."""
+    unusual = deviations_of(key)
+    if unusual.get("absent"):
         return
     env, kind = key["env"], key["kind"]
     iters = {"ncu": 1, "ops": 1}.get(kind, key["params"]["iters"])
-    start = round(clock.start(key, told.get("early", 0.0)), 2)
-    elapsed = iters * key["batch"] / speed(key, told)
+    start = round(clock.start(key, unusual.get("early", 0.0)), 2)
+    elapsed = iters * key["batch"] / speed(key, unusual)
     window = (start + BEFORE, start + BEFORE + elapsed)
     profiled = None
-    if kind == "ops" or "beside" in told:
+    if kind == "ops" or "beside" in unusual:
         profiled = operators.profile(env, place, elapsed / iters)
     end = round(window[1] + (profiled["elapsed_s"] if profiled else 0.0) + AFTER, 2)
     wall = round(end - start, 2)
-    files = {"telemetry.csv": telemetry(key, told, start, window, end), "stdout.log": "", "stderr.log": ""}
-    outcome = told.get("outcome", {"kind": "succeeded"})
+    files = {"telemetry.csv": telemetry(key, unusual, start, window, end), "stdout.log": "", "stderr.log": ""}
+    outcome = unusual.get("outcome", {"kind": "succeeded"})
     measured = None
     if outcome["kind"] == "succeeded":
-        measured = measurement(key, told, iters, elapsed, start)
+        measured = measurement(key, unusual, iters, elapsed, start)
         if profiled:
             measured["ops"] = profiled
         files["measurement.json"] = json.dumps(measured)
         if iters < 10 and kind == "timing":
-            files["iterations.csv"] = iterations(key, told, iters, elapsed)
+            files["iterations.csv"] = iterations(key, unusual, iters, elapsed)
         if kind == "ncu":
             files["ncu.csv"] = ncu(key)
-    cores = told.get("cores", 7.4 if env == "alpha" else 1.2) * (1 + 0.01 * normal("cores", raw.identity(key)))
-    share = told.get("system", 0.08) + 0.005 * chance("system", raw.identity(key))
+    cores = unusual.get("cores", 7.4 if env == "alpha" else 1.2) * (1 + 0.01 * normal("cores", raw.identity(key)))
+    share = unusual.get("system", 0.08) + 0.005 * chance("system", raw.identity(key))
     user, system = round(cores * wall * (1 - share), 2), round(cores * wall * share, 2)
-    switches = round(30 * wall * told.get("switches", 1) * (1 + 0.1 * chance("switches", raw.identity(key))))
-    if "switches" in told:
+    switches = round(30 * wall * unusual.get("switches", 1) * (1 + 0.1 * chance("switches", raw.identity(key))))
+    if "switches" in unusual:
         switches += round(2500 * wall)
     files["time.txt"] = time_text(wall, user, system, switches, 2100000)
     observed = {
         "load_before": round(0.5 * chance("load", raw.identity(key)), 2),
-        "host_busy_s": round(user + system + wall * (0.02 + told.get("foreign", 0.0)), 2),
-        "host_steal_s": round(wall * told.get("stolen", 0.0), 2),
+        "host_busy_s": round(user + system + wall * (0.02 + unusual.get("foreign", 0.0)), 2),
+        "host_steal_s": round(wall * unusual.get("stolen", 0.0), 2),
         "since_boot_s": [start - START + 500, end - START + 500],
-        "asleep_s": told.get("asleep", 0.0), "adopted": False, "left_processes": False,
+        "asleep_s": unusual.get("asleep", 0.0), "adopted": False, "left_processes": False,
         "telemetry": summary(raw.telemetry(files["telemetry.csv"], window if measured else None)),
     }
     host = dict(HOSTS[env])
-    if told.get("battery"):
+    if unusual.get("battery"):
         host["power_source"] = "battery"
     evidence = {name: {"bytes": len(text.encode()), "sha256": hashlib.sha256(text.encode()).hexdigest()}
                 for name, text in sorted(files.items()) if name not in ("stdout.log", "stderr.log")}
@@ -445,7 +445,7 @@ def main(store):
     order = sorted(jobs, key=lambda job: (job.key["kind"] != "timing", job.key["repeat"], chance(job.name)))
     places = {}
     for job in jobs:
-        if job.key["kind"] == "ops" and not {"absent", "outcome", "process"} & story(job.key).keys():
+        if job.key["kind"] == "ops" and not {"absent", "outcome", "process"} & deviations_of(job.key).keys():
             its = places.setdefault(job.key["env"], {})
             its[config(job.key)] = len(its)
     for job in order:

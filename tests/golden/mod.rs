@@ -1,7 +1,7 @@
-//! The golden store: 60 configs from three machines that never were, with failures, marks, a cliff, counted kernels and
+//! The golden store: 60 configs from three fictitious machines, with failures, marks, a cliff, counted kernels and
 //! profiles by operator.
-//! `recompute` is a second program, in Python, that knows no code of ours. It makes every number and every sentence of
-//! the report again from the raw files. A column, a table or a sentence that it does not know is a difference.
+//! `recompute` is a second, independent program in Python. It computes every number and every sentence of the report
+//! again from the raw files. A column, a table or a sentence without a formula in it is a difference.
 
 #[cfg(target_os = "linux")]
 mod real;
@@ -28,7 +28,7 @@ fn python(project: &Project, program: &str, arguments: &[&str]) -> Ended {
     Running::start(command).wait()
 }
 
-/// What the second program says of the report in `report`.
+/// Runs `recompute` on the report in `report`.
 fn recompute(project: &Project, matrix: &str, report: &str) -> Ended {
     python(project, "recompute", &["runs", matrix, "peaks", report])
 }
@@ -43,7 +43,7 @@ fn golden() -> Project {
     for path in peaks.chain([file("alpha-cpu.yaml")]) {
         fs::copy(&path, project.path("peaks").join(path.file_name().unwrap())).unwrap();
     }
-    // Nothing belongs on this machine, so this saves the plan and runs nothing.
+    // All envs belong on other hosts, so this only saves the plan.
     project.orchestrate(&["run", "golden.yaml", "-q"]).code(0);
     python(&project, "make.py", &["runs"]).code(0);
     project
@@ -55,9 +55,9 @@ fn report(project: &Project, out: &str) -> BTreeMap<String, Vec<u8>> {
     files(&project.path(out))
 }
 
-/// The number before `word` in what the second program says at the end.
-fn number(said: &str, word: &str) -> usize {
-    let words: Vec<&str> = said.lines().last().unwrap_or_default().split(' ').collect();
+/// The number before `word` in the last line that `recompute` prints.
+fn number(printed: &str, word: &str) -> usize {
+    let words: Vec<&str> = printed.lines().last().unwrap_or_default().split(' ').collect();
     let place = words.iter().position(|other| other.starts_with(word)).expect("a summary");
     words[place - 1].parse().expect("a number")
 }
@@ -68,15 +68,15 @@ fn every_number_and_sentence_is_recomputed_from_the_raw_files() {
     project.orchestrate(&["verify", "-q"]).code(0);
     let first = report(&project, "first");
     assert!(report(&project, "second") == first, "the second report differs");
-    let said = recompute(&project, "golden", "first/golden").code(0).stdout;
-    assert!(number(&said, "cells") > 170_000 && number(&said, "texts") > 180, "{said}");
-    every_limit_occurs(&first);
-    every_change_is_seen(&project);
-    no_broken_seal_is_believed(&project);
+    let printed = recompute(&project, "golden", "first/golden").code(0).stdout;
+    assert!(number(&printed, "cells") > 170_000 && number(&printed, "texts") > 180, "{printed}");
+    requires_all_classes(&first);
+    requires_detected_changes(&project);
+    requires_rejected_seal(&project);
 }
 
-/// Each class of a row, each kind of evidence and each experiment is in the store, so the second program is asked for it.
-fn every_limit_occurs(report: &BTreeMap<String, Vec<u8>>) {
+/// Requires that each class of a row, each kind of evidence and each experiment occurs, so that `recompute` covers it.
+fn requires_all_classes(report: &BTreeMap<String, Vec<u8>>) {
     let summary = String::from_utf8_lossy(&report["golden/summary.csv"]);
     let bounds = Bound::ALL.map(|bound| bound.to_string());
     let evidence =
@@ -89,20 +89,20 @@ fn every_limit_occurs(report: &BTreeMap<String, Vec<u8>>) {
     }
 }
 
-/// Changes of the raw files and of the report, each with what must be said about it.
-fn every_change_is_seen(project: &Project) {
+/// Changes raw files and the report with `change.py`, and requires the lines that it expects from `recompute`.
+fn requires_detected_changes(project: &Project) {
     python(project, "change.py", &["runs", "first/golden"]).code(0);
-    let said = recompute(project, "golden", "first/golden").code(1).stdout;
+    let printed = recompute(project, "golden", "first/golden").code(1).stdout;
     let expected = fs::read_to_string(project.path("first/golden/expected")).unwrap();
     assert!(expected.lines().count() >= 10, "{expected}");
     for line in expected.lines() {
-        assert!(said.lines().any(|other| other.contains(line)), "nobody says `{line}`: {said}");
+        assert!(printed.lines().any(|other| other.contains(line)), "no line contains `{line}`: {printed}");
     }
 }
 
-fn no_broken_seal_is_believed(project: &Project) {
+fn requires_rejected_seal(project: &Project) {
     let plan = project.path("runs/.plans/golden.json");
     let text = fs::read_to_string(&plan).unwrap();
     fs::write(&plan, text.replace("\"usd_per_hour\": 2.5", "\"usd_per_hour\": 2.6")).unwrap();
-    recompute(project, "golden", "first/golden").code(1).says("its seal does not hold");
+    recompute(project, "golden", "first/golden").code(1).says("its seal does not match");
 }

@@ -1,11 +1,12 @@
-"""Profiles by operator for the golden store: what workers that never were report of three iterations.
+"""Profiles by operator for the golden store: the operators that fictitious workers report for three iterations.
 
-A recipe says which shares of an iteration its operators take, and at which shares of the roofs. Seconds, FLOPs and bytes
-follow. Together the recipes have every class of a row, each reason for an unknown one, and each experiment.
+A recipe lists, for each operator, its share of an iteration and its shares of the roofs. Seconds, FLOPs and bytes are
+computed from them. Together the recipes cover every class of a row, each reason for an unknown class, and each
+experiment.
 """
 
 ITERATIONS = 3
-# The roofs that the recipes aim at, in FLOP/s and bytes/s, and the bytes that caches of unknown size hold at most.
+# The roofs that the recipes aim at, in FLOP/s and bytes/s, and the assumed capacity of caches of unknown size in bytes.
 PEAKS = {
     "alpha": {"float32": 0.12e12, "bfloat16": 0.2e12, "memory": 20e9, "caches": 1.5e9},
     "beta": {"float32": 66.9e12, "bfloat16": 1070.5e12, "float16": 1070.5e12, "memory": 3350e9, "caches": 256e6},
@@ -14,7 +15,7 @@ PEAKS = {
 
 
 def operator(name, kind, share, compute=None, memory=None, **more):
-    """It takes `share` of an iteration, at these shares of the roofs. A stream is called once per iteration."""
+    """An operator that takes `share` of an iteration, at these shares of the roofs. It is called once per iteration."""
     return {"name": name, "class": kind, "share": share, "compute": compute, "memory": memory, "calls": 3, **more}
 
 
@@ -77,12 +78,12 @@ RECIPES = {
 }
 # Seconds of operators that are not listed, as a share.
 REST = {"not listed": 0.65, "mixed": 0.02}
-# How many times as long as a timed iteration a profiled one takes.
+# The time of a profiled iteration ÷ that of a timed one.
 SLOWDOWN = {"slow": 2.0}
 # The share of the time in which the host submits work, and in which the device is busy, if streams overlap.
 SUBMITTING, BUSY = {"launching": 0.8, "latency": 0.9}, {"streams": 0.9}
 
-# Of each machine: its configs have these recipes in the order of the plan, again and again.
+# Per machine: its configs get these recipes in the order of the plan, repeating from the start.
 TURNS = {
     "alpha": list(RECIPES)[:20],
     "beta": ["idle", "launching", "streams", "hidden wait", "compute", "memory", "kernel", "unknown work", "mixed",
@@ -92,7 +93,7 @@ TURNS = {
 
 
 def sample(spec, env, elapsed_s, launch_s):
-    """What a worker reports of an operator. On a GPU, `launch_s` of the host's time are its."""
+    """The sample of an operator that a worker reports. On a GPU, its host time is `launch_s`."""
     roofs, seconds = PEAKS[env], spec["share"] * elapsed_s
     names = ("name", "phase", "class", "shapes", "types", "calls")
     found = {name: spec[name] for name in names if name in spec}

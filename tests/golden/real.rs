@@ -1,11 +1,11 @@
-//! The same second program over a store that `orchestrate` filled itself, with fake workers and a fake profiler. What
-//! the golden store takes for granted is recomputed here: what records keep of the files of their attempts.
+//! `recompute` on a store that `orchestrate` filled, with fake workers and a fake profiler. It also checks an
+//! assumption of the golden store: the summaries of attempt files in records.
 
 use super::{number, recompute};
 use crate::harness::{Matrix, Project, Running, write_program};
 
 #[test]
-fn a_report_of_real_runs_is_recomputed_too() {
+fn recomputes_a_report_of_real_runs() {
     let behaviours = ["scattered", "ok", "iterations", "exit3-second", "unsynchronised", "segfault"];
     let matrix = Matrix::new("m").behave(&behaviours).batches(&[4, 8]).repeats(3);
     let project = Project::with(matrix.env("device: cuda, usd_per_hour: 1.3, profile: { ncu: {} }"));
@@ -19,6 +19,6 @@ fn a_report_of_real_runs_is_recomputed_too() {
     };
     orchestrate(&["run", "m.yaml", "-q"]).code(10);
     orchestrate(&["report", "-q"]).code(0);
-    let said = recompute(&project, "m", "report/m").code(0).stdout;
-    assert!(number(&said, "cells") > 10_000 && number(&said, "texts") > 30, "{said}");
+    let printed = recompute(&project, "m", "report/m").code(0).stdout;
+    assert!(number(&printed, "cells") > 10_000 && number(&printed, "texts") > 30, "{printed}");
 }

@@ -1,4 +1,4 @@
-//! A metadata service that is made up: it speaks like those of all three clouds, and misbehaves if it is told to.
+//! A fake metadata service, which answers like those of all three clouds, or misbehaves as a [`Manner`] says.
 
 use std::io::{BufRead, BufReader, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -11,7 +11,7 @@ use std::time::Duration;
 use orchestrate::host::{AZURE_VARIABLE, TIMEOUT_VARIABLE};
 use orchestrate::record::CloudProvider;
 
-/// What must be in no file: it tells whose machine it is, or lets others be it.
+/// Words that no file may contain: they identify the machine or its owner, or are credentials.
 pub(crate) const PRIVATE: [&str; 6] = [
     "123456789012",
     "i-1234567890abcdef0",
@@ -24,35 +24,35 @@ pub(crate) const PRIVATE: [&str; 6] = [
 /// How a service behaves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Manner {
-    /// As the real ones.
+    /// Like the real ones.
     Sound,
-    /// It takes a question and says nothing.
+    /// It accepts a question and never answers.
     Silent,
-    /// It sends a byte from time to time, for as long as somebody listens.
+    /// It sends a byte from time to time, until the client closes.
     Slow,
     /// It closes in the middle of the answer.
     Cut,
     /// It closes before the answer.
     Closed,
-    /// It knows nothing.
+    /// It answers 404.
     NotFound,
-    /// It sends everybody elsewhere.
+    /// It answers with a redirect.
     Redirects,
     /// It answers with ten megabytes.
     Huge,
-    /// It answers with headers without end.
+    /// It answers with 65,536 headers.
     HugeHeaders,
-    /// It is another service: none of the headers is there by which one knows it.
-    OfOthers,
-    /// It is a portal where one logs in.
+    /// It is another service, without the header that identifies a metadata service.
+    OtherService,
+    /// It is a login portal.
     Portal,
-    /// It is no text.
-    NoText,
-    /// Every value holds what a terminal obeys.
+    /// The answer is not UTF-8.
+    NotUtf8,
+    /// Every value contains escape sequences of terminals.
     Escapes,
 }
 
-/// Every way to misbehave.
+/// Every manner but [`Manner::Sound`].
 pub(crate) const BAD_MANNERS: [Manner; 12] = [
     Manner::Silent,
     Manner::Slow,
@@ -62,13 +62,13 @@ pub(crate) const BAD_MANNERS: [Manner; 12] = [
     Manner::Redirects,
     Manner::Huge,
     Manner::HugeHeaders,
-    Manner::OfOthers,
+    Manner::OtherService,
     Manner::Portal,
-    Manner::NoText,
+    Manner::NotUtf8,
     Manner::Escapes,
 ];
 
-/// What was asked, and what is announced.
+/// The questions so far, and whether a preemption is announced.
 #[derive(Debug, Default)]
 struct State {
     /// `GET /path`, in order.
@@ -80,7 +80,7 @@ struct State {
 pub(crate) struct FakeCloud {
     address: SocketAddr,
     state: Arc<Mutex<State>>,
-    /// Dropped first, which ends whatever goes on.
+    /// Dropped first, which ends a running answer.
     over: Option<Sender<()>>,
     thread: Option<JoinHandle<()>>,
 }
@@ -102,7 +102,7 @@ impl FakeCloud {
         format!("http://{}", self.address)
     }
 
-    /// `command`, on a machine of `provider` that has this service, with plenty of time for an answer.
+    /// `command`, as on a machine of `provider` with this service, with plenty of time for an answer.
     pub(crate) fn serve<'c>(&self, provider: CloudProvider, command: &'c mut Command) -> &'c mut Command {
         let (variable, value) = match provider {
             CloudProvider::Gcp => ("GCE_METADATA_HOST", self.address.to_string()),
@@ -112,26 +112,26 @@ impl FakeCloud {
         command.env(variable, value).env(TIMEOUT_VARIABLE, "100s")
     }
 
-    /// What it was asked so far.
+    /// The questions so far: `GET /path`.
     pub(crate) fn asked(&self) -> Vec<String> {
-        self.state.lock().expect("nobody panicked").asked.clone()
+        self.state.lock().expect("no thread panicked").asked.clone()
     }
 
-    /// How often it was asked about something with this in its path.
+    /// The number of questions whose path contains `part`.
     pub(crate) fn asked_about(&self, part: &str) -> usize {
         self.asked().iter().filter(|line| line.contains(part)).count()
     }
 
-    /// Announces that the machine is taken away.
+    /// Announces a preemption of the machine.
     pub(crate) fn preempt(&self) {
-        self.state.lock().expect("nobody panicked").is_preempting = true;
+        self.state.lock().expect("no thread panicked").is_preempting = true;
     }
 }
 
 impl Drop for FakeCloud {
     fn drop(&mut self) {
         drop(self.over.take());
-        // Its wait for the next question ends with one.
+        // A connection ends its wait for the next question.
         let _ = TcpStream::connect(self.address);
         let _ = self.thread.take().map(JoinHandle::join);
     }
@@ -139,15 +139,15 @@ impl Drop for FakeCloud {
 
 /// Answers one question after another until `over` is closed.
 fn serve(listener: &TcpListener, manner: Manner, state: &Mutex<State>, over: &Receiver<()>) {
-    // Those that wait for an answer in vain.
+    // Connections that never get an answer stay open.
     let mut kept = Vec::new();
     for stream in listener.incoming().flatten() {
         if is_over(over, Duration::ZERO) {
             return;
         }
         let Some(question) = Question::read(&stream) else { continue };
-        state.lock().expect("nobody panicked").asked.push(question.line.clone());
-        let is_preempting = state.lock().expect("nobody panicked").is_preempting;
+        state.lock().expect("no thread panicked").asked.push(question.line.clone());
+        let is_preempting = state.lock().expect("no thread panicked").is_preempting;
         answer(&stream, &question, manner, is_preempting, over);
         if manner == Manner::Silent {
             kept.push(stream);
@@ -155,16 +155,16 @@ fn serve(listener: &TcpListener, manner: Manner, state: &Mutex<State>, over: &Re
     }
 }
 
-/// Whether the test is over, or is so within `span`.
+/// Whether the test ends within `span`.
 fn is_over(over: &Receiver<()>, span: Duration) -> bool {
     over.recv_timeout(span) != Err(std::sync::mpsc::RecvTimeoutError::Timeout)
 }
 
-/// What is asked.
+/// A request to the service.
 struct Question {
     /// `GET /path`
     line: String,
-    /// Names in lower case, and values.
+    /// Names in lower case, with their values.
     headers: Vec<(String, String)>,
 }
 
@@ -204,7 +204,7 @@ impl Question {
     }
 }
 
-/// What the three services know.
+/// The value at a path of one of the three services.
 fn value(path: &str, is_preempting: bool) -> Option<String> {
     let text = match path {
         "GET /computeMetadata/v1/instance/zone" => "projects/123456789012/zones/us-central1-a",
@@ -240,7 +240,7 @@ fn value(path: &str, is_preempting: bool) -> Option<String> {
     Some(text.to_owned())
 }
 
-/// Answers `question`. That nobody listens any more is no mistake.
+/// Answers `question`. The client may have closed the connection.
 fn answer(stream: &TcpStream, question: &Question, manner: Manner, is_preempting: bool, over: &Receiver<()>) {
     let (status, flavor, body) = question.answer(is_preempting);
     let whole = |status: u16, flavor: &str, body: &[u8]| {
@@ -256,9 +256,9 @@ fn answer(stream: &TcpStream, question: &Question, manner: Manner, is_preempting
         Manner::HugeHeaders => {
             whole(200, &format!("{flavor}{}", "X-Word: word\r\n".repeat(1 << 16)), body.as_bytes())
         }
-        Manner::OfOthers => whole(200, "Metadata-Flavor: Other\r\n", b"{ \"status\": \"fine\" }"),
+        Manner::OtherService => whole(200, "Metadata-Flavor: Other\r\n", b"{ \"status\": \"fine\" }"),
         Manner::Portal => whole(200, flavor, b"<html><body>Please log in.</body></html>\n"),
-        Manner::NoText => whole(200, flavor, b"\xff\xfe\x00projects"),
+        Manner::NotUtf8 => whole(200, flavor, b"\xff\xfe\x00projects"),
         Manner::Escapes => {
             let soiled = ["us-", "Standard", "g5", "g2"].iter().fold(body, |body, word| {
                 let escape = if body.starts_with('{') { "\\u001b[31m" } else { "\u{1b}[31m" };

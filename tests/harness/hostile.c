@@ -1,11 +1,11 @@
-// Makes the world hostile to the programs that load this library with LD_PRELOAD, as their environment says:
+// A library for LD_PRELOAD that causes faults, by variables of the environment:
 //
 //     HOSTILE_CLOCK=FILE   The wall clock differs by the seconds in FILE.
 //     HOSTILE_HIDE=PATH    Nothing exists at PATH.
-//     HOSTILE_DISK=FILE    FILE holds a 64-bit number: how many more operations the disk below HOSTILE_BELOW=DIR takes,
-//                          shared by all programs. Then it refuses with the error HOSTILE_ERRNO: ENOSPC refuses
-//                          to create and to write, EROFS also to rename and to remove. The first write that a full
-//                          disk refuses is cut short, as a real one is.
+//     HOSTILE_DISK=FILE    FILE contains a 64-bit number: how many more operations the disk below HOSTILE_BELOW=DIR
+//                          permits, shared by all programs. Then operations fail with the error HOSTILE_ERRNO. ENOSPC
+//                          fails creating and writing, EROFS also renaming and removing. The first write that a full
+//                          disk refuses is a short write, as on a real disk.
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
@@ -24,7 +24,7 @@
 
 #define REAL(name) ((__typeof__(&name))dlsym(RTLD_NEXT, #name))
 
-static int64_t *room; // how many more operations the disk takes
+static int64_t *room; // how many more operations the disk permits
 static const char *below;
 static int refusal;
 
@@ -72,7 +72,7 @@ time_t time(time_t *out) {
   return out ? (*out = now.tv_sec) : now.tv_sec;
 }
 
-// --- what is hidden --------------------------------------------------------------------------------------------------
+// --- hidden paths ----------------------------------------------------------------------------------------------------
 
 static int is_hidden(const char *path) {
   const char *hidden = getenv("HOSTILE_HIDE");
@@ -101,7 +101,7 @@ enum { TAKEN, CUT, REFUSED };
 
 static int is_below(const char *path) { return room && path && !strncmp(path, below, strlen(below)); }
 
-// What becomes of an operation that needs room.
+// Whether an operation that needs room is permitted.
 static int take(void) {
   int64_t left = __atomic_fetch_sub(room, 1, __ATOMIC_SEQ_CST);
   if (left > 0) return TAKEN;
@@ -111,7 +111,7 @@ static int take(void) {
 
 static int refuses(const char *path) { return is_below(path) && take() != TAKEN; }
 
-// What a full disk permits: only one that cannot be written refuses it.
+// Renaming and removing: refused only by a read-only disk, not by a full one.
 static int refuses_change(const char *path) { return refusal == EROFS && refuses(path); }
 
 static int refuses_open(const char *path, int flags) {
@@ -139,7 +139,7 @@ int rename(const char *from, const char *to) { return refuses_change(to) ? -1 : 
 
 int unlink(const char *path) { return refuses_change(path) ? -1 : REAL(unlink)(path); }
 
-// How many of the bytes for `fd` the disk takes; -1 if it refuses them all.
+// How many of the bytes for `fd` the disk accepts; -1 if none.
 static ssize_t taken(int fd, size_t bytes) {
   char link[64] = "/proc/self/fd/", path[4096], digits[16];
   if (!room) return bytes;

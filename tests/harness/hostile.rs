@@ -1,6 +1,5 @@
-//! A world that is hostile to `orchestrate` and its workers: a full disk, one that became read-only, a clock that is
-//! set, a program that is missing. A library that both load refuses or bends their system calls, so that no test needs
-//! any rights.
+//! Faults for `orchestrate` and its workers: a full disk, a disk that became read-only, a clock that is set, a missing
+//! program. Both preload a library that intercepts system calls, so that the tests need no privileges.
 
 use std::fs;
 use std::os::unix::fs::FileExt;
@@ -18,7 +17,7 @@ fn library() -> &'static Path {
     LIBRARY.get_or_init(|| compile("hostile.c", "hostile.so", &["-ldl"]).join("hostile.so"))
 }
 
-/// The variables that make the world hostile.
+/// The variables that cause a fault.
 #[derive(Clone, Debug)]
 pub(crate) struct Hostile {
     variables: Vec<(&'static str, String)>,
@@ -32,7 +31,7 @@ impl Hostile {
         Hostile { variables, number: project.path(number) }
     }
 
-    /// The wall clock can be set.
+    /// A wall clock that can be set.
     pub(crate) fn clock(project: &Project) -> Hostile {
         let hostile = Hostile::new(project, &[("HOSTILE_CLOCK", text(&project.path("clock")))], "clock");
         hostile.set_clock(0);
@@ -41,18 +40,18 @@ impl Hostile {
 
     /// Sets the wall clock to `seconds` from the real time.
     pub(crate) fn set_clock(&self, seconds: i64) {
-        // In one step: half a number is another one.
+        // In one step: the beginning of a number is another number.
         let new = self.number.with_extension("new");
         fs::write(&new, seconds.to_string()).unwrap();
         fs::rename(new, &self.number).unwrap();
     }
 
-    /// Nothing exists at `path`.
+    /// No file at `path`.
     pub(crate) fn without(project: &Project, path: &str) -> Hostile {
         Hostile::new(project, &[("HOSTILE_HIDE", path.to_owned())], "unused")
     }
 
-    /// The disk of the project's store refuses everything with `error` after `room` operations.
+    /// A disk of the project's store on which every operation after the first `room` fails with `error`.
     pub(crate) fn disk(project: &Project, error: Errno, room: i64) -> Hostile {
         let more = [
             ("HOSTILE_DISK", text(&project.path("room"))),
@@ -64,33 +63,33 @@ impl Hostile {
         hostile
     }
 
-    /// Changes how many more operations the disk takes.
+    /// Sets how many more operations the disk permits.
     pub(crate) fn set_room(&self, room: i64) {
         let file = fs::OpenOptions::new().write(true).open(&self.number).unwrap();
         file.write_all_at(&room.to_ne_bytes(), 0).unwrap();
     }
 
-    /// How many more operations the disk would have taken; negative if it refused any.
+    /// How many more operations the disk would have permitted; negative if it refused any.
     pub(crate) fn room(&self) -> i64 {
         let bytes = fs::read(&self.number).unwrap();
         i64::from_ne_bytes(bytes.try_into().expect("eight bytes"))
     }
 
-    /// `matrix`, whose workers live in the same world.
+    /// `matrix`, whose workers have the same faults.
     pub(crate) fn for_workers(&self, matrix: Matrix) -> Matrix {
         let variables: Vec<String> =
             self.variables.iter().map(|(name, value)| format!("{name}: {value:?}")).collect();
         matrix.env(format!("device: cpu, variables: {{ {} }}", variables.join(", ")))
     }
 
-    /// Starts `orchestrate` in this world.
+    /// Starts `orchestrate` with these faults.
     pub(crate) fn start(&self, project: &Project, arguments: &[&str]) -> Running {
         let mut command = project.command(arguments);
         self.inflict(&mut command);
         Running::start(command)
     }
 
-    /// Makes `command` live in this world.
+    /// Adds these faults to `command`.
     pub(crate) fn inflict(&self, command: &mut Command) {
         command.envs(self.variables.iter().map(|(name, value)| (name, value)));
     }

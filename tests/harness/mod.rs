@@ -1,5 +1,5 @@
 //! A project in a temporary directory with a matrix of fake workers. It has its own store and its own locks, so that
-//! tests neither see each other nor wait for each other.
+//! tests do not affect each other or wait for each other.
 
 pub(crate) mod cloud;
 #[cfg(target_os = "linux")]
@@ -31,7 +31,7 @@ pub(crate) use self::queue::prints;
 /// The longest wait for a condition. Only a failing test waits that long.
 const BOUND: Duration = Duration::from_secs(60);
 
-/// How the warnings of a run begin that others on this host cause: their work, and that of the hypervisor's other guests.
+/// The beginnings of warnings that other processes on this host, or other guests of the hypervisor, can cause.
 pub(crate) const HOST_WARNINGS: [&str; 3] = [
     "warning: other processes keep ",
     "warning: other processes compute on a GPU",
@@ -140,13 +140,13 @@ pub(crate) fn own_worker(settings: &str, words: &[&str], more: &str, env: &str) 
     )
 }
 
-/// Compiles the C file `source` of this directory into a library called `name`, in a directory of its own, which it
-/// returns. The next run of the tests makes it again in the same place, so that none are left behind.
+/// Compiles the C file `source` of this directory into a library called `name`, and returns its directory. Each run of
+/// the tests compiles it to the same place, so that no copies accumulate.
 #[cfg(target_os = "linux")]
 pub(crate) fn compile(source: &str, name: &str, libraries: &[&str]) -> PathBuf {
     let directory = Path::new(env!("CARGO_TARGET_TMPDIR")).join(source.replace(".c", ""));
     fs::create_dir_all(&directory).expect("a writable directory");
-    // Others may run the same tests now.
+    // Other users may run the same tests at the same time.
     let made = directory.join(format!("{name}.{}", std::process::id()));
     let compiler = std::env::var_os("CC").unwrap_or_else(|| "cc".into());
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/harness").join(source);
@@ -158,8 +158,8 @@ pub(crate) fn compile(source: &str, name: &str, libraries: &[&str]) -> PathBuf {
     directory
 }
 
-/// Writes a program. A child process writes it: if we had the file open for writing while a concurrent test forks, nobody
-/// could execute it.
+/// Writes a program, by a child process. A file that this process has open for writing while a concurrent test forks
+/// could not be executed.
 pub(crate) fn write_program(path: &Path, text: &str) {
     let write = r#"printf '%s' "$2" > "$1" && chmod 755 "$1""#;
     let mut shell = Command::new("/bin/sh");
@@ -240,7 +240,7 @@ impl Project {
         self.directory.path().join(name)
     }
 
-    /// The file in which the workers note their executions.
+    /// The directory in which the workers record their executions.
     pub(crate) fn trace(&self) -> PathBuf {
         self.path("trace")
     }
@@ -250,7 +250,7 @@ impl Project {
         self.path("release")
     }
 
-    /// Makes the first attempt of the first job begin so many seconds before it did, as its file tells it.
+    /// Edits the file of the first attempt of the first job, so that it began so many seconds earlier.
     pub(crate) fn start_earlier(&self, seconds: f64) {
         let attempt = self.store().job_dirs().expect("a readable store")[0].attempt(1).attempt();
         edit_sealed(&attempt, |attempt| {
@@ -260,7 +260,7 @@ impl Project {
     }
 
     /// Releases the workers that wait for [`Project::release`].
-    pub(crate) fn let_go(&self) {
+    pub(crate) fn release_workers(&self) {
         fs::write(self.release(), "").expect("a writable project");
     }
 
@@ -276,7 +276,7 @@ impl Project {
         command
             .current_dir(self.directory.path())
             .env("ORCHESTRATE_LOCK_DIR", self.path("locks"))
-            // The tests may run on a machine in the cloud.
+            // The tests may run on a machine in the cloud, whose metadata service must not be asked.
             .env(TIMEOUT_VARIABLE, "0s")
             .env_remove("ORCHESTRATE_STORE")
             .env_remove("ORCHESTRATE_WORKER")
@@ -300,15 +300,15 @@ impl Project {
         Running::spawn(with_hangup(self.command(arguments), nix::libc::SIG_IGN))
     }
 
-    /// Starts `orchestrate` as a program does that hears nothing of its children: SIGCHLD is ignored or blocked.
-    pub(crate) fn start_deaf(&self, arguments: &[&str], deafness: Deafness) -> Running {
+    /// Starts `orchestrate` from a program that ignores or blocks SIGCHLD.
+    pub(crate) fn start_without_sigchld(&self, arguments: &[&str], without: WithoutSigchld) -> Running {
         let mut command = self.command(arguments);
         // SAFETY: to set the effect of a signal and to block some is allowed between fork and exec.
         unsafe {
             command.pre_exec(move || {
-                match deafness {
-                    Deafness::Ignores => drop(signal(Signal::SIGCHLD, SigHandler::SigIgn)?),
-                    Deafness::Blocks => SigSet::all().thread_block()?,
+                match without {
+                    WithoutSigchld::Ignores => drop(signal(Signal::SIGCHLD, SigHandler::SigIgn)?),
+                    WithoutSigchld::Blocks => SigSet::all().thread_block()?,
                 }
                 Ok(())
             })
@@ -321,7 +321,7 @@ impl Project {
         Store::at(&self.path("runs")).expect("an absolute path")
     }
 
-    /// What the store holds.
+    /// The content of the store.
     pub(crate) fn inventory(&self) -> Inventory {
         self.store().load_inventory().expect("a readable store")
     }
@@ -346,7 +346,7 @@ impl Project {
         text.lines().map(|line| line.split(' ').take(2).collect::<Vec<_>>().join(" ")).collect()
     }
 
-    /// How many executions were started.
+    /// The number of executions that were started.
     pub(crate) fn started(&self) -> usize {
         self.executions().iter().filter(|line| line.starts_with("started ")).count()
     }
@@ -366,19 +366,19 @@ impl Project {
         wait_for(&format!("{number} started workers"), || self.started() >= number);
     }
 
-    /// Waits until no worker is left, and fails the test if two of them ever ran at once.
+    /// Waits until no worker is left, and fails the test if two of them ever ran at the same time.
     #[track_caller]
     pub(crate) fn assert_quiet(&self) {
         for worker in self.workers() {
             wait_for("the end of a worker", || !is_alive(worker));
         }
-        assert!(!self.trace().join("overlap").exists(), "two workers ran at once");
+        assert!(!self.trace().join("overlap").exists(), "two workers ran at the same time");
     }
 }
 
-/// How a program hears nothing of its children.
+/// How a program suppresses SIGCHLD.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Deafness {
+pub(crate) enum WithoutSigchld {
     /// It ignores SIGCHLD.
     Ignores,
     /// It blocks all signals.
@@ -390,7 +390,7 @@ pub(crate) struct Running {
     child: Child,
 }
 
-/// Reads `pipe` until it has said `text`.
+/// Reads `pipe` until `text` was read.
 #[track_caller]
 fn wait_for_text(pipe: &mut impl std::io::Read, text: &str) {
     let mut seen = Vec::new();
@@ -427,7 +427,7 @@ impl Running {
         Running { child }
     }
 
-    /// Sends a signal to this process alone.
+    /// Sends a signal to this process only, not to its group.
     pub(crate) fn signal(&self, signal: Signal) {
         kill(self.pid(), signal).expect("it is still there");
     }
@@ -467,13 +467,13 @@ impl Running {
         String::from_utf8_lossy(&line).into_owned()
     }
 
-    /// Closes our ends of its output, as a closing terminal does.
+    /// Closes the reading ends of its output, as a closing terminal does.
     pub(crate) fn close_output(&mut self) {
         drop(self.child.stdout.take());
         drop(self.child.stderr.take());
     }
 
-    /// Sends `signal` again and again until it has ended.
+    /// Sends `signal` repeatedly until it has ended.
     pub(crate) fn signal_until_gone(mut self, signal: Signal) -> Ended {
         wait_at_most(PROGRAM_BOUND, "the end of orchestrate", || {
             let gone = !matches!(self.child.try_wait(), Ok(None));
@@ -553,7 +553,7 @@ fn read_all(mut pipe: impl std::io::Read + Send + 'static) -> std::thread::JoinH
     })
 }
 
-/// Waits until `condition` holds, and fails the test if it never does.
+/// Waits until `condition` is true, and fails the test if that takes too long.
 #[track_caller]
 pub(crate) fn wait_for(what: &str, condition: impl FnMut() -> bool) {
     wait_at_most(BOUND, what, condition);

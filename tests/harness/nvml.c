@@ -1,9 +1,9 @@
-/* NVIDIA's driver library as far as orchestrate asks it, for hosts that are made up.
+/* A stub of NVIDIA's driver library with the functions that orchestrate calls, for hosts with fake GPUs.
  *
  * STUB_NVML lists the GPUs: "whole", "parted" (in MIG mode, in two parts), "dead" (it fell off the bus) and "hidden"
- * (a scheduler gave it to somebody else). GPU i has the UUID GPU-i…, its parts are MIG-i0… and MIG-i1…. What a GPU shows
- * depends on i, so that nobody takes one for another. STUB_NVML_BUSY is the UUID of what the process STUB_NVML_PID
- * computes on.
+ * (a scheduler gave it to another job). GPU i has the UUID GPU-i…, its parts are MIG-i0… and MIG-i1…. The readings of
+ * a GPU depend on i, so that a mix-up is detected. STUB_NVML_BUSY is the UUID of the device on which the process
+ * STUB_NVML_PID computes.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -130,7 +130,7 @@ int nvmlDeviceGetDeviceHandleFromMigDeviceHandle(thing *part, thing **device) {
     return SUCCESS;
 }
 
-/* A part has no sensors of its own. */
+/* A part has no sensors. */
 static int reading(thing *device, unsigned *answer, unsigned value) {
     if (device->kind == 'm') return NOT_SUPPORTED;
     *answer = value;
@@ -157,7 +157,7 @@ int nvmlDeviceGetTotalEnergyConsumption(thing *device, unsigned long long *milli
     return error;
 }
 
-/* GPU 1 is held down by the cap on its power, the others by nothing. */
+/* GPU 1 is throttled by its power cap, the others are not throttled. */
 int nvmlDeviceGetCurrentClocksThrottleReasons(thing *device, unsigned long long *reasons) {
     unsigned value = 0;
     int error = reading(device, &value, device->gpu == 1 ? 4 : 0);
@@ -168,7 +168,7 @@ int nvmlDeviceGetCurrentClocksThrottleReasons(thing *device, unsigned long long 
 static int is_busy(thing *device) {
     const char *busy = getenv("STUB_NVML_BUSY");
     if (busy && !strcmp(busy, device->uuid)) return 1;
-    /* The whole GPU tells the processes of all of its parts. */
+    /* The whole GPU lists the processes of all its parts. */
     for (unsigned part = 0; device->kind == 'p' && part < PARTS; part++)
         if (is_busy(&device->parts[part])) return 1;
     return 0;

@@ -1,4 +1,4 @@
-//! GPUs that are made up: a driver library of ours, which `orchestrate` finds where it looks for NVIDIA's.
+//! Fake GPUs: a stub of NVIDIA's driver library, which `orchestrate` finds in place of the real one.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -16,15 +16,15 @@ fn library() -> &'static Path {
 /// The GPUs of a host.
 pub(crate) struct Gpus<'a> {
     project: &'a Project,
-    /// Each of them: `whole`, `parted`, `dead`, `hidden`.
+    /// `whole`, `parted`, `dead` or `hidden` for each, separated by commas.
     gpus: &'static str,
 }
 
 impl Gpus<'_> {
-    /// A host with these `gpus`. `None` if this host has GPUs of its own, which would be counted too.
+    /// A host with these `gpus`. `None` if this host has real GPUs, which would be counted too.
     pub(crate) fn new<'a>(project: &'a Project, gpus: &'static str) -> Option<Gpus<'a>> {
         let is_seen = ["/dev/dxg", "/proc/driver/nvidia/gpus"].iter().any(|path| Path::new(path).exists());
-        // A container can show the fourth GPU alone.
+        // A container can show only the fourth GPU.
         let is_node =
             |name: &str| name.strip_prefix("nvidia").is_some_and(|rest| rest.parse::<u32>().is_ok());
         let mut nodes = fs::read_dir("/dev").into_iter().flatten().flatten();
@@ -32,7 +32,7 @@ impl Gpus<'_> {
         (!is_seen && !has_nodes).then_some(Gpus { project, gpus })
     }
 
-    /// `orchestrate` with these arguments, to which `visible` is shown.
+    /// `orchestrate` with these arguments, and with `CUDA_VISIBLE_DEVICES` set to `visible`.
     pub(crate) fn command(&self, visible: Option<&str>, arguments: &[&str]) -> Command {
         let mut command = self.project.command(arguments);
         let mut path = vec![library().to_owned()];

@@ -1,4 +1,4 @@
-//! What tests of Slurm and of hosts share: programs of the tests' own, and what a complete run is.
+//! Shared by the tests of Slurm and of hosts: fake programs, and the check of a complete run.
 
 use std::fs;
 
@@ -7,13 +7,13 @@ use orchestrate::record::{Outcome, Record};
 use super::{Ended, Project, Running, write_program};
 
 impl Project {
-    /// Adds a program with the name of one that `orchestrate` calls.
+    /// Adds a fake of a program that `orchestrate` calls.
     pub(crate) fn add_program(&self, name: &str, text: &str) {
         fs::create_dir_all(self.path("bin")).unwrap();
         write_program(&self.path("bin").join(name), text);
     }
 
-    /// Starts `orchestrate`, which finds the programs of the test before all others.
+    /// Starts `orchestrate` with the fake programs first on its `PATH`.
     pub(crate) fn start_with_programs(&self, arguments: &[&str]) -> Running {
         self.start_with_variables(arguments, &[])
     }
@@ -27,7 +27,7 @@ impl Project {
         Running::start(command)
     }
 
-    /// Fails the test unless every job succeeded, after so many executions, of which no two overlapped.
+    /// Fails the test unless every job succeeded, after `executions` executions without overlaps.
     #[track_caller]
     pub(crate) fn assert_complete(&self, jobs: usize, executions: usize) {
         let records = self.records();

@@ -1,4 +1,4 @@
-"""What the fault campaigns on a cluster and on hosts share: rounds until the time is over, and the processes in them."""
+"""Shared by the fault campaigns on a cluster and on hosts: the loop over rounds, and the processes of a round."""
 
 import collections
 import os
@@ -7,12 +7,12 @@ import subprocess
 import sys
 import time
 
-# A command that is not over by then is stuck.
+# A command that runs longer is stuck.
 PATIENCE_S = 600
 
 
 def command(pid):
-    """The words of a living process."""
+    """The command line of a live process, as a list of words."""
     try:
         return pathlib.Path(f"/proc/{pid}/cmdline").read_bytes().rstrip(b"\0").split(b"\0")
     except OSError:
@@ -28,7 +28,7 @@ def send(number, pid):
 
 
 class Round:
-    """One matrix, in a directory of its own. Whoever inherits it says what to `start`, and what `go` does."""
+    """One matrix, in its own directory. Subclasses implement `start` and `go`."""
 
     def __init__(self, number, random, directory):
         self.number, self.random, self.directory = number, random, directory
@@ -58,7 +58,7 @@ class Round:
             send(number, self.random.choice(pids))
 
     def resume(self, words):
-        """Resumes until everything is done. `words` tells what to call after a call with this exit code."""
+        """Resumes until all jobs are done. `words` returns the next call by the exit code of the last one."""
         code = None
         for _ in range(20):
             code = self.wait(self.start(*words(code)))
@@ -67,10 +67,10 @@ class Round:
         self.breach("stuck", f"resume did not end with 0 in 20 tries, but with {code}")
 
     def forget(self):
-        """Removes what a good round leaves."""
+        """Removes the files of a round without a breach."""
 
     def end(self):
-        """Ends what is still ours, if the campaign is ended early."""
+        """Ends the processes of the round, if the campaign ends early."""
 
 
 def counted(faults):
@@ -78,8 +78,8 @@ def counted(faults):
 
 
 def campaign(seconds, make, kinds, what, kept):
-    """Makes rounds, by their number, until the time is over. Prints what was found, of these kinds, and ends with 1 if
-    there was something. `what` tells what a round has, and `kept` what is left of a bad one."""
+    """Makes rounds, by their number, for `seconds`. Prints the breaches of these `kinds`, and exits with 1 if there are
+    any. `what` describes a round, and `kept` names the directory of a round with a breach."""
     faults, breaches, number, this = collections.Counter(), collections.Counter(), 0, None
     end = time.monotonic() + seconds
     try:

@@ -1,4 +1,4 @@
-//! What a directory holds.
+//! The files of a directory.
 
 use std::collections::BTreeMap;
 use std::fs;

@@ -1,9 +1,9 @@
-//! Which file uses which: joins the modules of the sources, and follows every name to the file that defines it.
+//! The graph of files: joins the modules of the sources, and follows every name to the file that defines it.
 //!
-//! An arrow `a → b` means that the code of `a` names something that `b` defines: by `use`, by a path, in a macro's
-//! call, or by a method that `b` adds to a type of another file. Declaring a module is not an arrow, and neither is
-//! re-exporting what a module below defines (`pub use`). So a `mod.rs` that does nothing else has no arrows, and an
-//! import through it points at the file behind it.
+//! An arrow `a → b` means that the code of `a` names an item that `b` defines: by `use`, by a path, in a macro's call,
+//! or by a method that `b` adds to a type of another file. Declaring a module is not an arrow. The same is true of
+//! re-exporting an item of a module below (`pub use`). So a `mod.rs` with only these has no arrows, and an import
+//! through it points at the defining file.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,13 +16,13 @@ pub(super) struct Graph {
     pub(super) arrows: BTreeMap<String, BTreeMap<String, BTreeSet<String>>>,
     /// All files, sorted by path.
     pub(super) files: BTreeSet<String>,
-    /// Files that only tests see.
+    /// Files that are compiled only for tests.
     pub(super) test_files: BTreeSet<String>,
     /// Paths that start in the crate and cannot be resolved by this reader.
     pub(super) unresolved: Vec<String>,
 }
 
-/// A crate: the name by which others call it, and its first file.
+/// A crate: its name in other crates, and its first file.
 pub(super) type Crate<'a> = (&'a str, &'a str);
 
 impl Graph {
@@ -100,11 +100,11 @@ struct Node {
     children: BTreeMap<String, usize>,
 }
 
-/// What a path refers to.
+/// The target of a path.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Target {
     Module(usize),
-    /// Something that is defined in the module.
+    /// An item that is defined in the module.
     Item(usize, String),
 }
 
@@ -266,7 +266,7 @@ impl Tree<'_> {
         std::iter::successors(Some(id), |id| self.nodes[*id].parent).skip(1).any(|id| id == ancestor)
     }
 
-    /// What `path` refers to in the module `from`; `None` if another crate defines it.
+    /// The targets of `path` in the module `from`; empty if another crate defines it.
     fn resolve(&self, from: usize, path: &[String], depth: usize) -> Vec<Target> {
         let Some(((first, rest), depth)) = path.split_first().zip(depth.checked_sub(1)) else {
             return Vec::new();
@@ -304,7 +304,7 @@ impl Tree<'_> {
         std::iter::successors(Some(id), |id| self.nodes[*id].parent).last().unwrap_or(id)
     }
 
-    /// What `name` means in the module `id`: one of its own items, a module below, or an import.
+    /// The targets of `name` in the module `id`: one of its items, a module below, or an import.
     fn look_up(&self, id: usize, name: &str, depth: usize) -> Vec<Target> {
         let node = &self.nodes[id];
         let mut found = Vec::new();
@@ -321,7 +321,7 @@ impl Tree<'_> {
         if found.is_empty() { self.of_globs(id, name, depth) } else { found }
     }
 
-    /// What `name` means in the module `id` by a `use` that is not an arrow itself.
+    /// The targets of `name` in the module `id` by a `use` that is not an arrow.
     fn of_silent_uses(&self, id: usize, name: &str) -> Vec<Target> {
         if self.nodes[id].module.bound.contains(name) {
             return Vec::new();
@@ -344,7 +344,7 @@ impl Tree<'_> {
             || module.uses.iter().any(|import| import.name.as_deref() == Some(name))
     }
 
-    /// What `name` means in the module `id` by `use …::*`.
+    /// The targets of `name` in the module `id` by `use …::*`.
     fn of_globs(&self, id: usize, name: &str, depth: usize) -> Vec<Target> {
         let Some(depth) = depth.checked_sub(1) else { return Vec::new() };
         let globs = self.nodes[id].module.uses.iter().filter(|import| import.name.is_none());

@@ -1,5 +1,4 @@
-//! The rooms and their directions, checked by reading the sources: this test enforces what `ARCHITECTURE.md` draws, for
-//! rooms and for files.
+//! Checks the dependencies between rooms and between files, by reading the sources. `ARCHITECTURE.md` describes them.
 
 mod graph;
 mod size;
@@ -157,7 +156,7 @@ const EFFECTS: &[&[&str]] = &[
 ];
 
 #[test]
-fn rooms_use_only_what_is_below_them() {
+fn rooms_use_only_rooms_below_them() {
     let graph = house();
     let mut wrong = Vec::new();
     for (from, arrows) in &graph.arrows {
@@ -175,7 +174,7 @@ fn rooms_use_only_what_is_below_them() {
 }
 
 #[test]
-fn no_file_leads_back_to_itself() {
+fn no_file_depends_on_itself() {
     let graph = house();
     let circles: Vec<String> = graph.circles().iter().map(|circle| graph.circle_text(circle)).collect();
     assert!(circles.is_empty(), "{}", circles.join("\n"));
@@ -204,7 +203,7 @@ fn print_the_graph_of_files() {
 fn every_room_is_on_the_map() {
     let listed: BTreeSet<&str> = MAY_USE.iter().map(|(room, _)| *room).chain(["cli"]).collect();
     let text = std::fs::read_to_string(root().join("src/lib.rs")).unwrap();
-    // What only tests see is no room.
+    // A module that is compiled only for tests is not a room.
     let rooms = text.replace("#[cfg(test)]\nmod ", "");
     let modules: BTreeSet<&str> = rooms
         .lines()
@@ -218,18 +217,18 @@ fn every_room_is_on_the_map() {
 }
 
 #[test]
-fn every_room_says_what_lives_there_who_may_call_and_what_it_never_does() {
+fn every_room_documents_its_content_callers_and_limits() {
     for (room, _) in MAY_USE.iter().chain(&[("cli", &[][..])]) {
         let text = load(&format!("src/{room}/mod.rs")).or_else(|| load(&format!("src/{room}.rs"))).unwrap();
         let lines = text.lines().map_while(|line| line.strip_prefix("//! "));
         let first = Vec::from_iter(lines).join(" ");
         assert!(first.contains("call") || first.contains("listen"), "who may call `{room}`? {first}");
-        assert!(first.contains("never"), "what does `{room}` never do? {first}");
+        assert!(first.contains("never"), "`{room}` does not say what it never does: {first}");
     }
 }
 
 #[test]
-fn every_source_is_read_and_every_path_in_it_understood() {
+fn every_source_is_read_and_every_path_resolved() {
     let graph = house();
     assert!(graph.unresolved.is_empty(), "{}", graph.unresolved.join("\n"));
     let unread: Vec<String> = sources()
@@ -246,7 +245,7 @@ fn is_part_of(file: &str, test: &str) -> bool {
 }
 
 #[test]
-fn pure_rooms_do_not_touch_the_world() {
+fn pure_rooms_have_no_effects() {
     let graph = house();
     let mut wrong = Vec::new();
     for file in graph.files.iter().filter(|file| PURE.contains(&room_of(file))) {
@@ -260,7 +259,7 @@ fn pure_rooms_do_not_touch_the_world() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// Split what is too long along its meaning. Only tables are exempt.
+/// Split functions and files that are too long by their purpose. Only tables are exempt.
 #[test]
 fn functions_and_files_are_short() {
     let mut wrong = Vec::new();

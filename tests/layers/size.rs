@@ -37,7 +37,7 @@ pub(super) fn measure(text: &str) -> syn::Result<Size> {
     Ok(Size { lines, too_long: measure.too_long })
 }
 
-/// Whether a line holds code. Block comments would count, but there are none.
+/// Whether a line contains code. Block comments would count, but there are none.
 fn is_code(line: &str) -> bool {
     let line = line.trim();
     !line.is_empty() && !line.starts_with("//")

@@ -1,5 +1,5 @@
-//! One source file: what it defines, what it imports and which paths it names. Everything that is compiled only for
-//! tests is left out, wherever it is in the file.
+//! One source file: the items that it defines, its imports, and the paths that it names. Items that are compiled only
+//! for tests are left out.
 
 use std::collections::BTreeSet;
 
@@ -15,11 +15,11 @@ pub(super) type Path = Vec<String>;
 pub(super) struct Module {
     /// The names of the functions, types, constants and macros that it defines.
     pub(super) defined: Vec<String>,
-    /// What it imports, also within functions.
+    /// Its imports, also those within functions.
     pub(super) uses: Vec<Use>,
     /// The modules that it declares in their own files, each with the value of `#[path]`.
     pub(super) declared: Vec<(String, Option<String>)>,
-    /// The declared modules that only tests see.
+    /// The declared modules that are compiled only for tests.
     pub(super) declared_for_tests: Vec<(String, Option<String>)>,
     /// Its inline modules.
     pub(super) inline: Vec<(String, Module)>,
@@ -38,7 +38,7 @@ pub(super) struct Module {
 /// One leaf of a `use` tree.
 #[derive(Debug)]
 pub(super) struct Use {
-    /// What is imported; `a` for `use a::*`.
+    /// The imported path; `a` for `use a::*`.
     pub(super) path: Path,
     /// The name under which it is imported; `None` for `*`.
     pub(super) name: Option<String>,

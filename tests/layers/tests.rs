@@ -44,7 +44,7 @@ fn every_way_to_name_something_is_an_arrow() {
 }
 
 #[test]
-fn words_that_only_look_like_paths_are_no_arrows() {
+fn words_that_look_like_paths_are_no_arrows() {
     for code in [
         "//! [`crate::a::A`]\n// crate::a::f()",
         "const TEXT: &str = \"crate::a::f()\";",
@@ -87,7 +87,7 @@ fn files_of_tests_are_known_and_left_out() {
 }
 
 #[test]
-fn what_is_handed_on_leads_to_the_file_that_defines_it() {
+fn a_re_export_is_an_arrow_to_the_defining_file() {
     let room = ("room/mod", "mod inner; pub use inner::{A, f}; pub(crate) use self::inner::g as h;");
     let inner = ("room/inner", "pub struct A; pub fn f() {} pub fn g() {}");
     for code in
@@ -108,7 +108,7 @@ fn what_is_handed_on_leads_to_the_file_that_defines_it() {
 }
 
 #[test]
-fn a_function_and_a_module_of_one_name_are_told_apart() {
+fn a_function_and_a_module_of_one_name_are_distinguished() {
     let room = ("room/mod", "mod check; pub use check::check;");
     let inner = ("room/check", "pub fn check() {}");
     let user = ("b", "use crate::room::check; fn b() { check() }");
@@ -155,7 +155,7 @@ fn code_of_a_parent_that_its_children_use_while_it_uses_them_is_a_circle() {
 }
 
 #[test]
-fn a_method_that_stands_away_from_its_type_ties_its_callers_to_it() {
+fn a_method_in_another_file_than_its_type_is_an_arrow() {
     let files = [
         ("lib", "mod a; mod b;"),
         ("a", "pub struct A; impl A { fn f(&self) { self.far() } }"),

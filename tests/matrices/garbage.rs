@@ -1,4 +1,4 @@
-//! Checking any text ends without a panic, and every mistake has a place in the text.
+//! Checks random texts: no panic, and every mistake has a place in the text.
 
 use orchestrate::matrix::{check, render_notes};
 use proptest::prelude::*;

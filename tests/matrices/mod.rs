@@ -1,4 +1,4 @@
-//! Matrix files: those that come with the program, those with mistakes, and the schema's verdict on both.
+//! Matrix files: the shipped ones, invalid ones, and the schema's verdict on both.
 #![expect(clippy::disallowed_methods, reason = "the tests read the matrix files of the checkout")]
 
 mod garbage;
@@ -66,9 +66,9 @@ fn a_matrix_with_every_key_is_valid() {
     }
 }
 
-/// What each env of `where.yaml` asks for, with the defaults.
+/// The settings for Slurm of each env of `where.yaml`, with the defaults.
 #[test]
-fn what_is_asked_of_slurm_is_complete() {
+fn settings_for_slurm_are_complete() {
     let (path, text) =
         files("tests/matrices/valid").into_iter().find(|(path, _)| name(path) == "where.yaml").unwrap();
     let matrix = checked(&path, &text);
@@ -93,7 +93,7 @@ fn orchestrate() -> Command {
 }
 
 #[test]
-fn check_tells_ten_mistakes_at_once_and_exits_3() {
+fn check_reports_ten_mistakes_together_and_exits_3() {
     let output = orchestrate()
         .args(["check", "tests/matrices/invalid/ten.yaml"])
         .assert()
@@ -108,7 +108,7 @@ fn check_tells_ten_mistakes_at_once_and_exits_3() {
 }
 
 #[test]
-fn check_tells_mistakes_as_json_and_exits_3() {
+fn check_prints_mistakes_as_json_and_exits_3() {
     let output = orchestrate()
         .args(["check", "--json", "tests/matrices/invalid/ten.yaml"])
         .assert()
@@ -162,7 +162,7 @@ fn a_matrix_that_explodes_is_refused_with_its_size_before_it_takes_memory() {
 }
 
 #[test]
-fn max_jobs_is_how_many_jobs_a_matrix_can_have() {
+fn max_jobs_limits_the_jobs_of_a_matrix() {
     let jobs = |most: &str| {
         let text = format!(
             "name: m\nmodels: [resnet18]\nbatches: [1, 2, 3]\nrepeats: 2\n{most}\nprofile: {{ ops: false, perf: }}\n\

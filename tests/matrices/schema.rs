@@ -10,7 +10,7 @@ use serde_yaml::NonFiniteFloatPolicy;
 use super::{files, name};
 
 fn accepts(text: &str) -> Result<(), Vec<String>> {
-    // JSON has no such numbers as `.inf`, so an editor's validator sees them as words.
+    // JSON has no numbers such as `.inf`, so an editor's validator sees them as strings.
     let options = serde_yaml::options! { non_finite_float_policy: NonFiniteFloatPolicy::AsString };
     let value: Value = serde_yaml::from_str_with_options(text, options).unwrap();
     // It takes longer to build than to ask.
@@ -21,9 +21,9 @@ fn accepts(text: &str) -> Result<(), Vec<String>> {
     if found.is_empty() { Ok(()) } else { Err(found) }
 }
 
-/// Editors take what they do not know for a note, so a keyword with a typing error would check nothing.
+/// Editors ignore unknown keywords, so a keyword with a typing error would check nothing.
 #[test]
-fn the_schema_is_one() {
+fn the_schema_is_valid() {
     assert_eq!(jsonschema::meta::validate(&schema()).map_err(|error| error.to_string()), Ok(()));
     let known = [
         "$schema $defs $ref title description examples type const enum anyOf oneOf allOf if then minimum maximum",
@@ -34,7 +34,7 @@ fn the_schema_is_one() {
     fn walk(rules: &Value, known: &[&str]) {
         let Value::Object(rules) = rules else { return };
         for (keyword, rule) in rules {
-            assert!(known.contains(&keyword.as_str()), "`{keyword}` is no keyword");
+            assert!(known.contains(&keyword.as_str()), "`{keyword}` is not a keyword");
             match (keyword.as_str(), rule) {
                 ("properties" | "$defs", Value::Object(named)) => {
                     named.values().for_each(|rules| walk(rules, known));
@@ -52,8 +52,7 @@ fn the_schema_is_one() {
     walk(&schema(), &known);
 }
 
-/// What nobody can know of a parameter by itself: whether it is one of the shipped worker, or one of its own that a
-/// placeholder uses.
+/// A parameter is one of the shipped worker, or a custom one that a placeholder uses.
 #[test]
 fn a_misspelt_parameter_or_placeholder_is_found() {
     let matrix = |more: &str, command: &str| {
@@ -71,13 +70,13 @@ fn a_misspelt_parameter_or_placeholder_is_found() {
         ("params: { iters: 1 }", "sh, \"{batch} {iters} {out}\"", true),
         ("params: { iters: 1 }", "sh, \"{btach}\"", false),
         ("params: { iters: 1 }", "sh, \"{ x }, {X}, {1}, {\\\"a\\\": {iters}}\"", true),
-        // It is the worker's own, or the same mistake twice.
+        // It is a custom parameter, or the same mistake twice.
         ("params: { compile: true }", "sh, \"{compile}\"", true),
         ("axes: { compile: [true] }\nexclude: [{ compile: true }]", "sh, \"{compile}\"", true),
-        // A name of its own that is near to a known one.
+        // A custom name that is similar to a known one.
         ("params: { optimiser: adam, mode: fast }", "sh, \"{optimiser}\", \"{mode}\"", true),
         ("axes: { thread: [1, 2] }\nexclude: [{ thread: 1 }]", "sh, \"{thread}\"", true),
-        // Neither of two mistakes hides the other, nor does a name of its own.
+        // Two mistakes do not hide each other, and a custom name does not hide them.
         ("params: { chanels_last: true }", "sh, \"{btach}\"", false),
         ("params: { chanels_last: true, compile: true }", "sh, \"{compile}\"", false),
         ("params: { compile: true }", "sh, \"{compile}\", \"{btach}\"", false),
@@ -110,8 +109,8 @@ fn the_schema_accepts_every_valid_matrix() {
 }
 
 #[test]
-fn the_schema_rejects_what_it_can() {
-    // The others are invalid YAML, or mistakes that only show in the matrix as a whole.
+fn the_schema_rejects_invalid_matrices() {
+    // The others are invalid YAML, or mistakes that need the whole matrix.
     let beyond = [
         "syntax.yaml",
         "surrogate.yaml",
@@ -163,7 +162,7 @@ fn every_key_is_described() {
         }
     }
     let mut schema = schema();
-    // These only say which names there are.
+    // These only list names.
     schema.as_object_mut().unwrap().remove("allOf");
     schema["$defs"]
         .as_object_mut()

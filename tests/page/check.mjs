@@ -1,5 +1,5 @@
-// Looks at reports in a headless Chromium, as people do: on screens of two widths, light and dark, with the keyboard,
-// with a screen reader's rules, without scripts, and on paper.
+// Checks reports in a headless Chromium: on screens of two widths, light and dark, with the keyboard, with axe-core's
+// rules for accessibility, without scripts, and on paper.
 //
 //     node check.mjs MODULES CHROMIUM OUT PAGE…
 //
@@ -20,13 +20,13 @@ const WIDTHS = [400, 1280];
 const SCHEMES = ['light', 'dark'];
 const HEIGHT = 800;
 const problems = [];
-let told = '';
+let where = '';
 
-function check(holds, problem) {
-  if (!holds) problems.push(`${told}: ${problem}`);
+function check(isTrue, problem) {
+  if (!isTrue) problems.push(`${where}: ${problem}`);
 }
 
-// Opens the page in a context of its own, which notes all that it asks for.
+// Opens the page in a new context, which records all requests.
 async function open(browser, path, { width, colorScheme = 'light', javaScriptEnabled = true }) {
   const viewport = { width, height: HEIGHT };
   const context = await browser.newContext({ viewport, colorScheme, javaScriptEnabled });
@@ -34,12 +34,12 @@ async function open(browser, path, { width, colorScheme = 'light', javaScriptEna
   const asked = [];
   page.on('request', request => asked.push(request.url()));
   page.on('pageerror', error => check(false, `the script fails: ${error.message}`));
-  page.on('console', message => check(message.type() !== 'error', `the console says: ${message.text()}`));
+  page.on('console', message => check(message.type() !== 'error', `the console has an error: ${message.text()}`));
   await page.goto(pathToFileURL(resolve(path)).href);
   return { page, context, asked };
 }
 
-// axe-core's rules, with none left out.
+// All rules of axe-core.
 async function checkRules(page) {
   await page.evaluate(axe);
   const { violations } = await page.evaluate(() => window.axe.run(document));
@@ -73,8 +73,8 @@ async function checkFit(page, width) {
   check(tall < 80, `a row of a table is ${tall} pixels tall`);
 }
 
-// The answer and its chart stand on the first screen, and of a small study the table of the fastest, too. Before anything
-// is opened, a page is short.
+// The answer and its chart are on the first screen, and also the table of the fastest configs of a small study. With
+// all sections closed, a page is short.
 async function checkFirstScreen(page, name) {
   const { ends, height, words, open } = await page.evaluate(() => ({
     ends: ['.answer', '.first figure', '.fastest'].map(name => document.querySelector(name).getBoundingClientRect().bottom),
@@ -92,7 +92,7 @@ async function checkFirstScreen(page, name) {
 
 const openAll = page => page.evaluate(() => document.querySelectorAll('details').forEach(it => { it.open = true; }));
 
-// A link opens the section that it leads to, and shows a row that is on another page of its table.
+// A link opens the section of its target, and shows a row that is on another page of its table.
 async function checkFolds(page) {
   const isSeen = selector => page.evaluate(selector => document.querySelector(selector).checkVisibility(), selector);
   const table = '[aria-label="All rows"] table';
@@ -112,7 +112,7 @@ async function checkPaper(page, pdf) {
   const cells = await page.evaluate(() => [...document.querySelectorAll('table')].flatMap(table =>
     [...table.querySelectorAll('tbody th, tbody td')].map(cell => cell.textContent)));
   const text = execFileSync('pdftotext', ['-raw', pdf, '-'], { encoding: 'utf8', maxBuffer: 1 << 28 });
-  // A line ends where there was a blank or where a long word may be parted, which may leave a hyphen of its own.
+  // A line ends at a blank, or within a long word, where a hyphen may be added.
   const plain = words => words.normalize('NFKC').replace(/[\s\u00ad\u200b]+/g, '');
   const whole = plain(text);
   let from = 0, lost = 0;
@@ -131,7 +131,7 @@ async function checkPaper(page, pdf) {
     const table = document.querySelector('[aria-label="All rows"] table');
     return { heads: table.tHead.textContent, rows: table.tBodies[0].rows.length };
   });
-  if (rows > 50) check(whole.split(plain(heads)).length > 2, 'the headings of the results stand on one page alone');
+  if (rows > 50) check(whole.split(plain(heads)).length > 2, 'the headings of the results are only on one page');
 }
 
 const cellsOf = (page, name, column) => page.evaluate(([name, column]) =>
@@ -140,7 +140,7 @@ const cellsOf = (page, name, column) => page.evaluate(([name, column]) =>
     return [...row.cells].find(cell => (at += cell.colSpan) > column).textContent.trim();
   }), [name, column]);
 
-// A table sorts and filters by the keyboard alone, and says so.
+// A table sorts and filters with only the keyboard, and announces it.
 async function checkKeyboard(page, name) {
   const table = '[aria-label="All rows"] table';
   const index = await page.evaluate(table => [...document.querySelector(table).tHead.rows[0].cells]
@@ -174,14 +174,14 @@ async function checkKeyboard(page, name) {
   check(said === `${left.length} of ${all} rows`, `the filter says “${said}”`);
 }
 
-// The first stop of the keyboard leads past the navigation.
+// The first stop of the keyboard skips the navigation.
 async function checkSkip(page) {
   await page.keyboard.press('Tab');
   const focus = await page.evaluate(() => document.activeElement.getAttribute('href'));
   check(focus === '#summary', `the first stop of the keyboard is ${focus}`);
 }
 
-// Links to files of runs lead to what is there.
+// Links to files of runs have an existing target.
 async function checkLinks(page, path) {
   const links = await page.evaluate(() => [...document.querySelectorAll('a[href]')].map(link => link.getAttribute('href')));
   const outside = links.filter(link => /^[a-z]+:|^\//i.test(link));
@@ -190,17 +190,17 @@ async function checkLinks(page, path) {
   const { existsSync } = await import('node:fs');
   const gone = files.filter(link => !existsSync(join(dirname(path), decodeURIComponent(link))));
   check(gone.length === 0, `it links to ${gone[0]}, which is not there`);
-  check(files.some(link => link.includes('/runs/')), 'no link leads to the files of a run');
+  check(files.some(link => link.includes('/runs/')), 'no link to the files of a run');
   const missing = await page.evaluate(() => [...document.querySelectorAll('a[href^="#"]')]
     .map(link => link.getAttribute('href').slice(1)).filter(id => !document.getElementById(id)));
   check(missing.length === 0, `it links to #${missing[0]}, which is not there`);
 }
 
-// Without scripts, everything is there to read.
+// Without scripts, all content can be read.
 async function checkWithoutScripts(browser, path) {
   const { page, context } = await open(browser, path, { width: 1280, javaScriptEnabled: false });
   const text = await page.locator('main').innerText();
-  for (const words of ['What is missing', 'Reproducibility', 'Limitations', 'summary.csv']) {
+  for (const words of ['Missing', 'Reproducibility', 'Limitations', 'summary.csv']) {
     check(text.includes(words), `without scripts there is no “${words}”`);
   }
   await context.close();
@@ -211,7 +211,7 @@ async function checkPage(browser, path) {
   const shots = {};
   for (const width of WIDTHS) {
     for (const colorScheme of SCHEMES) {
-      told = `${name}, ${colorScheme}, ${width} px`;
+      where = `${name}, ${colorScheme}, ${width} px`;
       const { page, context, asked } = await open(browser, path, { width, colorScheme });
       if (width === 1280) await checkFirstScreen(page, name);
       await checkRules(page);
@@ -226,7 +226,7 @@ async function checkPage(browser, path) {
       await context.close();
     }
   }
-  told = name;
+  where = name;
   for (const width of WIDTHS) {
     check(shots[`${width} light`] !== shots[`${width} dark`], `dark and light are the same at ${width} px`);
   }
@@ -247,4 +247,4 @@ for (const path of pages) await checkPage(browser, path);
 await browser.close();
 for (const problem of problems) console.error(`test-page: ${problem}`);
 if (problems.length > 0) process.exit(1);
-console.log(`test-page: ${pages.length} pages hold to all rules; what they look like is in ${out}`);
+console.log(`test-page: ${pages.length} pages pass all checks; screenshots are in ${out}`);

@@ -17,10 +17,10 @@ const { chromium } = require('playwright-core');
 const axe = readFileSync(require.resolve('axe-core'), 'utf8');
 const worker = join(dirname(fileURLToPath(import.meta.url)), 'worker.py');
 
-// Only a failing test waits so long.
+// The longest wait. Only a failing test waits that long.
 const BOUND = 120_000;
 const problems = [];
-const check = (holds, problem) => { if (!holds) problems.push(problem); };
+const check = (isTrue, problem) => { if (!isTrue) problems.push(problem); };
 
 const place = join(out, 'serve');
 rmSync(place, { recursive: true, force: true });
@@ -94,7 +94,7 @@ async function main(browser) {
       check(message.type() !== 'error' || isAway, `the console says: ${message.text()}`);
     });
     await page.goto(new URL(path, url).href);
-    // A page that is loaded again forgets this.
+    // Reloading the page removes this mark.
     await page.evaluate(() => { window.mark = 1; });
     return page;
   };
@@ -111,7 +111,7 @@ async function main(browser) {
   await seen(one, 'It is running since');
   await checkRules(one, 'job');
   const job = readdirSync(join(place, 'runs')).find(name => name.includes('_bs8_'));
-  check(one.url().endsWith(`/job/${job}/`), `the link leads to ${one.url()}`);
+  check(one.url().endsWith(`/job/${job}/`), `the link opens ${one.url()}`);
   await one.evaluate(() => { window.mark = 1; });
   appendFileSync(join(place, 'runs', job, 'attempts', '01', 'stdout.log'), 'step 1 of 2 <i>is</i> done\n');
   await one.waitForFunction(() => document.querySelector('[data-log="stdout.log"] pre').textContent
@@ -127,14 +127,14 @@ async function main(browser) {
   await checkRules(other, 'report');
   check(await other.locator('main > section > details[open]').count() === 0, 'the report comes with open sections');
   await other.evaluate(() => { window.mark = 1; });
-  // What the reader has opened and typed stays.
+  // Opened sections and typed words are kept.
   await other.locator('#measurement summary').first().click();
   await other.locator('#design summary').first().click();
   const section = other.locator('#reproducibility');
   await section.scrollIntoViewIfNeeded();
   await other.screenshot({ path: join(out, 'serve-report.png'), fullPage: true });
 
-  // The server goes, and another one comes.
+  // The server is killed, and another one starts.
   server.kill('SIGKILL');
   await ended(server);
   await seen(other, 'not connected');
@@ -148,7 +148,7 @@ async function main(browser) {
   check(await other.evaluate(() => window.mark) === 1, 'the report was loaded again');
   const openNow = await other.evaluate(() => [...document.querySelectorAll('main > section > details[open]')]
     .map(it => it.parentElement.id));
-  check(openNow.join() === 'measurement,design', `what was open is now ${openNow}`);
+  check(openNow.join() === 'measurement,design', `the open sections are now ${openNow}`);
   const isSorted = await other.evaluate(() => {
     const button = document.querySelector('[aria-label="All rows"] thead button');
     button?.click();
@@ -164,7 +164,7 @@ async function main(browser) {
   const text = await plain.locator('body').innerText();
   check(text.includes('2/2') && text.includes('state at the time of loading'), 'without scripts the page lacks its state');
   server.kill('SIGTERM');
-  check(await ended(server) === 0, 'the server does not end well');
+  check(await ended(server) === 0, 'the server does not exit with 0');
 }
 
 const args = process.getuid?.() === 0 ? ['--no-sandbox'] : [];
@@ -177,4 +177,4 @@ try {
 }
 for (const problem of problems) console.error(`test-page: ${problem}`);
 if (problems.length > 0) process.exit(1);
-console.log(`test-page: the live pages follow a run; what they look like is in ${out}`);
+console.log(`test-page: the live pages follow a run; screenshots are in ${out}`);

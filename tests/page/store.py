@@ -1,10 +1,10 @@
-"""Makes three reports to look at: of a store with 28 configs and all that can go wrong, of a small one, and of a wide
-one with 144 configs of four networks on three GPUs that are made up.
+"""Makes three reports for tests of the page: a large one of 28 configs with all kinds of failures, a small one, and a
+wide one with 144 configs of four networks on three fake GPUs.
 
     store.py ORCHESTRATE DIRECTORY
 
-The reports are DIRECTORY/report/large, small and wide, and the store DIRECTORY/runs. What is there already is kept, so
-a second call only renders anew.
+The reports are DIRECTORY/report/large, small and wide, and the store is DIRECTORY/runs. Existing results are kept, so a
+second call only renders the reports.
 """
 
 import os
@@ -37,7 +37,7 @@ envs:
 """
 
 WIDE = """\
-description: Four networks on three GPUs that are made up
+description: Four networks on three fake GPUs
 models: [resnet50, bert_base, gpt2_small, vit_b16]
 batches: [4, 8, 16, 32, 64]
 precisions: [fp32, bf16]
@@ -79,7 +79,7 @@ def main(orchestrate, directory):
     templates = ["--templates", str(HERE.parents[1] / "templates")]
     for name, text in (("large", LARGE), ("small", SMALL), ("wide", WIDE)):
         (directory / f"{name}.yaml").write_text(matrix(name, text))
-        # Jobs that run out of memory fail, and are not tried again: the others are done after the first call.
+        # Jobs that run out of memory fail and are not retried. The others are done after the first call.
         if not (directory / f"{name}.done").exists():
             call("run", f"{name}.yaml", allowed=(0, 10))
             (directory / f"{name}.done").touch()

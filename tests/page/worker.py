@@ -1,8 +1,8 @@
-"""A worker that makes up its throughput: the same for the same job, and different for each.
+"""A worker that makes up its throughput: always the same for a job, and different between jobs.
 
     worker.py --model M --batch B --precision P --compile C --repeat R --out FILE
 
-The variable GPU names the device that it pretends to have.
+The variable GPU names its fake device.
 """
 
 import json
@@ -17,10 +17,10 @@ asked = dict(zip([word.removeprefix("--") for word in words[::2]], words[1::2]))
 model, precision, compiled = asked["model"], asked["precision"], asked["compile"] == "true"
 batch, repeat = int(asked["batch"]), int(asked["repeat"])
 
-# What a terminal, a page or a table would obey if it were not escaped.
+# A text with markup that pages and tables must escape.
 HOSTILE = 'tried to allocate <b>20 GiB</b> & "more" | than there is'
 
-# The device: its name, its speed, and what bf16 brings.
+# The device: its name, its speed, and the gain of bf16.
 name, speed, of_bf16 = {
     "a100": ("Fake A100", 1, 1.75), "h100": ("Fake H100", 2, 1.9), "t4": ("Fake T4", 0.2, 0.9),
 }.get(os.environ.get("GPU"), ("Fake CPU @ 1 GHz", 1, 1))
@@ -45,7 +45,7 @@ iterations = max(1, round(0.02 * rate / batch))
 elapsed = iterations * batch / rate
 time.sleep(elapsed)
 
-# The operators of an iteration, if they are asked for: two at a roof or far from it, and what is between them.
+# The operators of an iteration, if they are requested.
 profiled = int(os.environ.get("ORCHESTRATE_OPERATORS", 0))
 seconds = 1.02 * profiled * batch / rate
 operator = lambda name, phase, kind, share, flops: {

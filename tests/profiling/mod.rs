@@ -56,7 +56,7 @@ fn gpu(name: &'static str) -> Matrix {
 }
 
 #[test]
-fn ncu_counts_what_the_timing_job_does() {
+fn ncu_counts_the_work_of_the_timing_job() {
     let lab = Lab::new("ok", gpu("t").repeats(2));
     let ended = lab.orchestrate(&["run", "t.yaml"]).code(0);
     ended.says("ncu 2025.3.1");
@@ -89,7 +89,7 @@ fn counters_are_shown_and_aggregated() {
     assert!(kernels.contains("\"void copy_kernel(\"\"x\"\", float *)\""), "{kernels}");
     let metrics = table("metrics.csv");
     assert_eq!(metrics.lines().filter(|line| line.contains(",ncu,")).count(), 1, "{metrics}");
-    assert_eq!(table("summary.csv").lines().count(), 2, "a profiled job has no row of its own");
+    assert_eq!(table("summary.csv").lines().count(), 2, "a profiled job has no separate row");
 }
 
 #[test]
@@ -111,7 +111,7 @@ fn a_perf_without_permission_is_refused_with_its_remedy() {
     let lab = Lab::new("no_permission", Matrix::new("t").env("device: cpu, profile: { perf: {} }"));
     lab.orchestrate(&["run", "t.yaml"]).code(10).says("kernel.perf_event_paranoid=2");
     assert_eq!(lab.record(Kind::Timing).outcome, Outcome::Succeeded);
-    assert_eq!(lab.project.started(), 1, "the worker is not run in vain");
+    assert_eq!(lab.project.started(), 1, "the worker does not run without a profiler");
 }
 
 /// A project whose timing job is done, and a matrix `strict` that adds profiled jobs with these limits.
@@ -148,12 +148,12 @@ fn no_cool_down_follows_a_refused_job() {
     fs::remove_file(&lab.ncu).unwrap();
     lab.orchestrate(&["run", "strict.yaml"]).code(10);
     let (refused, counted) = (lab.record(Kind::Ncu), lab.record(Kind::Perf));
-    assert!(refused.started_at < counted.started_at, "otherwise this test shows nothing");
+    assert!(refused.started_at < counted.started_at, "otherwise this test is meaningless");
     assert_eq!((refused.outcome.kind(), counted.outcome), ("not_profiled", Outcome::Succeeded));
 }
 
 #[test]
-fn a_profiler_is_asked_before_the_wait_for_a_quiet_machine() {
+fn a_profiler_is_checked_before_the_wait_for_a_quiet_machine() {
     if !reports_load() {
         return;
     }
@@ -177,7 +177,7 @@ fn only_the_event_that_perf_does_not_know_is_named() {
     assert_eq!(lab.record(Kind::Timing).outcome, Outcome::Succeeded);
 }
 
-/// What each mode of `ncu` must lead to: a cause, a part of the message, and a part of the remedy.
+/// The expected failure for each mode of `ncu`: a cause, a part of the message, and a part of the remedy.
 const FAILURES: &[(&str, &str, &str, &str)] = &[
     ("no_permission", "no_permission", "ERR_NVGPUCTRPERM", "NVreg_RestrictProfilingToAdminUsers=0"),
     ("unknown_metric", "unknown_metric", "dram__bytes", "--query-metrics"),
@@ -218,7 +218,7 @@ fn a_missing_ncu_is_reported_and_timing_jobs_keep_their_results() {
     lab.orchestrate(&["run", "t.yaml"]).code(10).says("ORCHESTRATE_NCU");
     assert_eq!(lab.record(Kind::Timing).outcome, Outcome::Succeeded);
     assert!(matches!(&lab.record(Kind::Ncu).outcome, Outcome::NotProfiled(why) if why.cause == "not_found"));
-    assert_eq!(lab.project.started(), 1, "the worker is not run in vain");
+    assert_eq!(lab.project.started(), 1, "the worker does not run without a profiler");
 }
 
 #[test]
@@ -233,7 +233,7 @@ fn the_program_in_orchestrate_perf_is_not_replaced_by_another() {
 }
 
 #[test]
-fn a_stop_ends_a_profiler_that_is_being_asked() {
+fn a_stop_ends_the_check_of_a_profiler() {
     let lab = Lab::new("silent", Matrix::new("t").env("device: cpu, profile: { perf: {} }"));
     let mut command = lab.project.command(&["run", "t.yaml"]);
     let pids = lab.project.path("pids");
@@ -252,7 +252,7 @@ fn a_stop_ends_a_profiler_that_is_being_asked() {
 }
 
 #[test]
-fn a_worker_that_fails_under_ncu_is_reported_with_its_own_error() {
+fn a_worker_that_fails_under_ncu_is_reported_with_the_error_of_the_worker() {
     let lab = Lab::new("ok", gpu("t").behave(&["exit3"]));
     lab.orchestrate(&["run", "t.yaml"]).code(10);
     let outcome = lab.record(Kind::Ncu).outcome;

@@ -11,7 +11,7 @@ const LONGEST_ROW: usize = 240;
 /// The most words in a sentence.
 const LONGEST_SENTENCE: usize = 30;
 
-/// Whether it is a line of a table, of the page or one that a program printed.
+/// Whether it is a line of a table, either of the page or printed by a program.
 fn is_row(line: &str) -> bool {
     line.trim_start().starts_with(['|', '─'])
 }
@@ -94,7 +94,7 @@ fn no_sentence_is_long() {
 }
 
 #[test]
-fn sentences_are_told_apart() {
+fn sentences_are_separated() {
     let text = "# A heading. Of two.\n\nOne `a. b` two\nthree. Four (five.) Six?\n\n| a row. |\n\
                 - seven\n  eight\n2. nine\n";
     let page = Page { path: "p.md".to_owned(), text: text.to_owned() };
@@ -185,7 +185,7 @@ fn no_comment_is_long() {
 }
 
 #[test]
-fn comments_are_told_from_code() {
+fn comments_are_distinguished_from_code() {
     let text = "//! One\n//! two. `a b`\n//!\n//! ```text\n//! code\n//! ```\n//! - three\n//! - four\n\
                 fn f() {} // five\n    // six\n    //six\n/// | seven |\n/// eight\nlet url = 9;\n/// # Errors\n/// ten\n";
     let found: Vec<(usize, String)> = comments(text);

@@ -16,10 +16,10 @@ fn targets(page: &Page) -> Vec<(usize, String)> {
     found
 }
 
-/// What is wrong with the link `target` on `page`; `None` if nothing is.
+/// The fault of the link `target` on `page`; `None` if it is valid.
 fn fault(page: &Page, target: &str, all: &[Page]) -> Option<String> {
     if target.starts_with("https://") || target.starts_with("http://") {
-        return Some("links lead to files of this repository".to_owned());
+        return Some("links must be to files of this repository".to_owned());
     }
     let (file, anchor) = target.split_once('#').unwrap_or((target, ""));
     let path = match file {
@@ -92,7 +92,7 @@ fn the_summary_has_every_page_of_the_manual() {
 
 /// Files and directories that a page mentions as code exist, such as `src/cli/mod.rs`.
 #[test]
-fn every_file_that_is_named_exists() {
+fn every_mentioned_file_exists() {
     let places = ["src/", "tests/", "docs/", "bench/", "matrices/", "templates/"];
     let mut wrong = Vec::new();
     let mut number = 0;

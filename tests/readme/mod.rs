@@ -1,10 +1,10 @@
-//! Everything that README.md and the manual in `docs/` show works as shown, and reads as it should.
+//! Checks README.md and the manual in `docs/`: their examples work as shown, and their English is short.
 //!
-//! | module | what it checks |
+//! | module | purpose |
 //! |---|---|
 //! | `pages` | reads the pages: code blocks, paragraphs |
 //! | `blocks` | the matrices, workers, JSON and CSV shown are valid |
-//! | `sessions` | the commands shown print what is shown |
+//! | `sessions` | the commands shown print the output shown |
 //! | `links` | every link has a target |
 //! | `english` | short lines, short sentences |
 

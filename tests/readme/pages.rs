@@ -21,7 +21,7 @@ pub(crate) struct Block {
     pub(crate) language: String,
     /// Its lines, without the indentation of the fence.
     pub(crate) text: String,
-    /// Why its commands are not run, if they are not.
+    /// The reason why its commands are not run; `None` if they are run.
     pub(crate) not_run: Option<String>,
 }
 
@@ -39,7 +39,7 @@ pub(crate) fn root() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR"))
 }
 
-/// Every page that a user or a developer reads.
+/// Every page for users and developers.
 pub(crate) fn pages() -> Vec<Page> {
     let mut paths: Vec<PathBuf> = [
         "README.md",

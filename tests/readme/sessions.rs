@@ -1,10 +1,10 @@
-//! The commands in the manual are run, and print what is shown.
+//! Runs the commands in the manual, and compares their output with the shown one.
 //!
 //! All sessions of a page are run in one directory, which has the files that the page shows. A page that links to the
 //! first matrix continues that session. A block under `<!-- not run: why -->` is not run.
 //!
-//! Numbers that differ from run to run are not compared, and neither is the rest of their line. `…` stands for any
-//! lines, or at the end of a line for its rest.
+//! Numbers that differ from run to run are not compared, nor is the rest of their line. `…` matches any lines, or the
+//! rest of a line.
 
 use std::fs;
 use std::process::Command;
@@ -46,8 +46,8 @@ fn steps(block: &Block) -> Vec<Step<'_>> {
     steps
 }
 
-/// The part of a line that is always the same: its words up to the first measured number. None of the line below the
-/// header of a table.
+/// The part of a line that is always the same: its words up to the first measured number. It is empty for the line
+/// below the header of a table.
 fn words(line: &str) -> Vec<String> {
     let is_row = line.trim().contains("  ") && !line.starts_with('[');
     let words = all_words(line);
@@ -75,7 +75,7 @@ fn hashless(word: &str) -> String {
 /// Whether the printed line `actual` matches the line `shown`.
 fn is_shown(shown: &str, actual: &str) -> bool {
     let (shown, actual) = match shown.strip_suffix('…') {
-        // It says itself where it ends.
+        // Its end is marked by `…`.
         Some(beginning) => (words(beginning), all_words(actual)),
         None => (words(shown), words(actual)),
     };
@@ -108,7 +108,7 @@ fn difference(shown: &[&str], printed: &str) -> Option<String> {
     more.map(|line| format!("printed, but not shown: {line}"))
 }
 
-/// Writes the files that `page` shows. Workers are changed to do next to nothing.
+/// Writes the files that `page` shows. Workers are changed to train for only a moment.
 fn write_files(page: &Page, project: &Project) {
     for block in page.blocks() {
         if let Some(name) = block.file_name() {
@@ -140,22 +140,19 @@ fn run(page: &Page, project: &Project) -> usize {
     number
 }
 
-/// Runs `command` in a shell in the directory of `project`, with our programs first on the `PATH`.
+/// Runs `command` in a shell in the directory of `project`, with the built programs first on the `PATH`.
 fn shell(project: &Project, command: &str) -> Command {
     let ours = std::path::Path::new(env!("CARGO_BIN_EXE_orchestrate")).parent().expect("a directory");
     let path = std::env::var_os("PATH").unwrap_or_default();
     let path = std::env::join_paths([ours.to_owned()].into_iter().chain(std::env::split_paths(&path)));
     let mut shell = project.in_environment(Command::new("sh"));
-    // Both outputs in one, so that lines are in the order in which a terminal shows them.
-    shell
-        .arg("-c")
-        .arg(format!("{{ {command}\n}} 2>&1"))
-        .env("PATH", path.expect("no path of ours has a colon"));
+    // Both outputs in one pipe, so that lines are in the order in which a terminal shows them.
+    shell.arg("-c").arg(format!("{{ {command}\n}} 2>&1")).env("PATH", path.expect("no colon in the paths"));
     shell
 }
 
 #[test]
-fn every_session_prints_what_is_shown() {
+fn every_session_prints_the_shown_output() {
     let mut number = 0;
     for page in manual() {
         let project = Project::new();
@@ -167,7 +164,7 @@ fn every_session_prints_what_is_shown() {
     assert!(number > 10, "the reader of sessions has found only {number} commands");
 }
 
-/// Nothing is skipped silently.
+/// No session is skipped silently.
 #[test]
 fn a_session_that_is_not_run_has_a_reason() {
     for block in manual().iter().flat_map(Page::blocks) {

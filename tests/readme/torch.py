@@ -1,4 +1,4 @@
-"""Stands in for PyTorch where it is not installed: what the manual's worker uses of it, and no arithmetic."""
+"""A fake PyTorch with the functions that the manual's worker uses, without arithmetic."""
 
 from contextlib import contextmanager
 from types import SimpleNamespace

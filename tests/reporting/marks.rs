@@ -11,7 +11,7 @@ use orchestrate::record::{FileDigest, ProcessStats, Record};
 use super::rows;
 use crate::harness::{Matrix, Project};
 
-/// A project with three undisturbed runs of one config, whatever else this machine was doing.
+/// A project with three runs of one config, edited to be undisturbed even if this machine was busy.
 fn three_runs() -> Project {
     let project = Project::with(Matrix::new("m").repeats(3));
     project.orchestrate(&["run", "m.yaml"]).code(0);
@@ -31,7 +31,7 @@ fn change(project: &Project, change: impl Fn(&mut Record)) {
     }
 }
 
-/// Gives a repeat this `iterations.csv`, as if its worker had written it. Returns the path.
+/// Replaces `iterations.csv` of a repeat, as if its worker had written it. Returns the path.
 fn write_iterations(project: &Project, repeat: u32, text: &str) -> PathBuf {
     let dirs = project.store().job_dirs().unwrap();
     let of = |record: &Record| record.key.repeat == repeat;

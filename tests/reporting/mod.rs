@@ -101,14 +101,14 @@ fn measured_peaks_are_stored_and_found_again() {
     assert!(!silent.stderr.contains("called") && !silent.stderr.contains("measuring"), "{silent:?}");
 }
 
-/// Without it, no number of a report would have a share of a peak, and nobody would know why.
+/// Otherwise, a report would have no shares of a peak, without a reason.
 #[test]
-fn a_directory_of_peaks_that_is_not_there_is_named() {
+fn a_missing_directory_of_peaks_is_named() {
     let project = Project::new();
     for verb in ["list", "measure"] {
         let ended = project.orchestrate(&["peaks", verb, "--peaks-dir", "nowhere"]);
         let says_so = ended.stderr.contains("`--peaks-dir nowhere`: there is no such directory");
-        // What is measured makes it.
+        // A measurement creates it.
         assert_eq!(says_so, verb == "list", "{ended:?}");
     }
     project.orchestrate(&["peaks", "list"]).code(0);
@@ -139,7 +139,7 @@ fn published_peaks_are_listed_with_their_confidence() {
 }
 
 #[test]
-fn peaks_that_cannot_be_measured_leave_nothing_behind() {
+fn a_failed_measurement_of_peaks_leaves_no_files() {
     let project = Project::new();
     let reason = "error: cuda is not available: GPUs visible: 1";
     let absent = measure(&project, &["--device", "cuda:1"]).code(1).says(reason);

@@ -1,5 +1,4 @@
-//! The tables contain what was declared for an external worker or reported by it, and no defaults of the shipped
-//! worker.
+//! For an external worker, the tables contain declared and reported settings, and no defaults of the shipped worker.
 
 use std::collections::BTreeMap;
 
@@ -38,9 +37,9 @@ fn a_network_with_an_unknown_image_size_has_no_flops() {
     assert_eq!(only(&project, "metrics.csv")["attained_gflop_per_s"], "NA");
     assert_eq!(rows(&project, "roofline_points.csv").len(), 0);
     let page = std::fs::read_to_string(project.path("report/m/report.md")).unwrap();
-    let told = "`input_size` and `classes` of `resnet18` are unknown: declare them under `params`, or let the worker \
+    let reason = "`input_size` and `classes` of `resnet18` are unknown: declare them under `params`, or let the worker \
                 report them under `effective` (1 row without FLOP/s).";
-    assert_eq!(page.matches(told).count(), 1, "{page}");
+    assert_eq!(page.matches(reason).count(), 1, "{page}");
     assert!(!page.contains("224 × 224"), "{page}");
 }
 
@@ -67,9 +66,9 @@ fn a_declared_or_reported_image_size_gives_flops() {
     );
 }
 
-/// The size of the images is unknown, so the description of `resnet18` does not count.
+/// The size of the images is unknown, so the description of `resnet18` is not used.
 #[test]
-fn what_a_worker_counts_gives_flops_but_no_modelled_bytes() {
+fn counts_of_a_worker_give_flops_but_no_modelled_bytes() {
     let details = r#", variables: { DETAILS: '"flops_per_sample": 2.5e9, "parameters": 61706' }"#;
     let yaml = own_worker("", &["{size}"], "repeats: 1\nparams: { size: 32 }", details);
     let project = Project::new().and_yaml(&yaml);
@@ -95,9 +94,9 @@ fn what_a_worker_counts_gives_flops_but_no_modelled_bytes() {
     assert!(page.contains("`--flops-convention` cannot change them"), "{page}");
 }
 
-/// A worker's word for a sample is the unit of its throughput everywhere.
+/// The worker's unit of samples is the unit of its throughput everywhere.
 #[test]
-fn a_worker_names_its_samples_and_has_metrics_of_its_own() {
+fn a_worker_names_its_samples_and_reports_custom_metrics() {
     let more = r#", variables: { MORE: '"unit": "sequences", "metrics": {
         "tokens": { "value": 8192, "per_second": true }, "perplexity": { "value": 12.5 } }' }"#;
     let project =
@@ -137,11 +136,11 @@ fn a_metric_that_cannot_be_a_column_fails_its_job_by_name() {
     project
         .orchestrate(&["run", "m.yaml"])
         .code(10)
-        .says("metrics: `Tokens/s` is no name: expected at most 40");
+        .says("metrics: `Tokens/s` is not a name: expected at most 40");
 }
 
 #[test]
-fn what_was_neither_declared_nor_reported_is_unknown() {
+fn a_setting_not_declared_or_reported_is_unknown() {
     let project = aggregated("\"warmup\": 3", "repeats: 1\nparams: { size: 32, seed: 0, iters: 10 }");
     let metrics = only(&project, "metrics.csv");
     let of_interest =

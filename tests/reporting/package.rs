@@ -1,4 +1,4 @@
-//! The tables of a report are as `datapackage.json` says, read by it alone.
+//! The tables of a report are as `datapackage.json` describes them, read with only its information.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::harness::{Matrix, Project, files};
 
-/// A table as its file has it.
+/// A table as read from its file.
 struct Table {
     header: Vec<String>,
     rows: Vec<Vec<String>>,
@@ -31,7 +31,7 @@ impl Table {
     }
 }
 
-/// A report with rows that count and rows without a result, failures, and a parameter of the worker's own.
+/// A report with rows, rows without a result, failures, and a custom parameter of the worker.
 fn reported() -> (Project, Value) {
     let matrix = Matrix::new("m").behave(&["ok", "segfault"]).batches(&[4, 8]).repeats(3);
     let project = Project::with(matrix);
@@ -54,7 +54,7 @@ fn is_of_type(cell: &str, kind: &str) -> bool {
         "number" => cell.parse::<f64>().is_ok(),
         "boolean" => ["true", "false"].contains(&cell),
         "datetime" => DateTime::parse_from_rfc3339(cell).is_ok(),
-        _ => panic!("{kind} is no type that we write"),
+        _ => panic!("{kind} is not a type that orchestrate writes"),
     }
 }
 
@@ -88,7 +88,7 @@ fn every_cell_is_of_the_type_that_the_package_says() {
 }
 
 #[test]
-fn the_package_lists_every_table_and_its_keys_hold() {
+fn the_package_lists_every_table_with_valid_keys() {
     let (project, package) = reported();
     let listed: BTreeSet<String> = resources(&package).map(|(_, path, _)| path.to_owned()).collect();
     let found = files(&project.path("report/m")).into_keys().filter(|path| path.ends_with(".csv"));
@@ -116,7 +116,7 @@ fn the_package_lists_every_table_and_its_keys_hold() {
             }
         }
     }
-    assert!(joined >= 20, "only {joined} lines lead to another table");
+    assert!(joined >= 20, "only {joined} lines refer to another table");
 }
 
 #[test]

@@ -19,7 +19,7 @@ fn jobs(project: &Project) -> Vec<Job> {
     jobs
 }
 
-/// Checks that the first of three jobs fails if `spoil` changes the path of its directory, while the others succeed.
+/// Checks that the first of three jobs fails if `spoil` changes its directory, and that the others succeed.
 /// Once that is removed, the first one runs too.
 fn one_of_three(spoil: fn(&std::path::Path)) -> Ended {
     let project = Project::with(Matrix::new("t").repeats(3));
@@ -82,7 +82,7 @@ fn a_worker_that_damages_its_own_directory_fails_alone() {
     project.assert_quiet();
 }
 
-/// Later jobs are not tried, because they would meet the same disk.
+/// Later jobs are not tried, because they would use the same disk.
 #[test]
 #[cfg(target_os = "linux")]
 fn a_full_disk_stops_the_run_and_loses_nothing() {
@@ -99,7 +99,7 @@ fn a_full_disk_stops_the_run_and_loses_nothing() {
         .path()
         .join(hidden_name("record.json".as_ref(), run.pid().as_raw().unsigned_abs()));
     symlink("/dev/full", &full).unwrap();
-    project.let_go();
+    project.release_workers();
     run.wait()
         .code(12)
         .says("No space left on device")

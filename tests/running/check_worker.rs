@@ -1,4 +1,4 @@
-//! `check-worker` runs a worker once, as `run` does, and says what it does wrong or leaves out.
+//! `check-worker` runs a worker once, as `run` does, and reports its mistakes and omissions.
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::harness::{Ended, Matrix, Project, Running, is_alive, wait_for};
 
-/// The words of a fake worker that behaves so.
+/// The command of a fake worker with this behaviour.
 fn fake(behave: &str) -> Vec<String> {
     let flags = ["device", "precision", "batch", "label", "out"]
         .map(|name| [format!("--{name}"), format!("{{{name}}}")]);
@@ -17,7 +17,7 @@ fn fake(behave: &str) -> Vec<String> {
     begin.into_iter().chain(flags.into_iter().flatten()).collect()
 }
 
-/// A project whose temporary files are its own.
+/// A project with its own directory of temporary files.
 struct Check {
     project: Project,
 }
@@ -36,7 +36,7 @@ impl Check {
         Running::start(started)
     }
 
-    /// Checks the worker. Nothing of the check is left.
+    /// Checks the worker, and that the check cleans up.
     fn check(&self, options: &[&str], command: &[String]) -> Ended {
         let ended = self.start(options, command).wait();
         self.assert_clean();
@@ -50,10 +50,10 @@ impl Check {
 
     fn assert_clean(&self) {
         self.assert_nothing_temporary();
-        assert!(!self.project.path("runs").exists(), "a check has a store of its own");
+        assert!(!self.project.path("runs").exists(), "a check does not use this store");
     }
 
-    /// A worker in Python: `text`, in which `m` is a measurement that a worker may write, and `put(m)` writes it.
+    /// A worker in Python with the body `text`. In it, `m` is a valid measurement, and `put(m)` writes it.
     fn python(&self, text: &str) -> Vec<String> {
         let begin = "import json, os, sys, time\nbatch = int(sys.argv[1])\n\
                      m = {'schema': 1, 'samples': 2 * batch, 'elapsed_s': 0.0001, 'synchronized': True, 'details': {},\n\
@@ -65,7 +65,7 @@ impl Check {
 }
 
 #[test]
-fn every_way_to_misbehave_is_named() {
+fn every_misbehaviour_is_reported() {
     let check = Check::new();
     for (behave, code, said) in [
         ("iterations", 0, "nothing is wrong"),
@@ -90,7 +90,7 @@ fn every_way_to_misbehave_is_named() {
 }
 
 #[test]
-fn scripts_are_judged_by_what_they_write() {
+fn scripts_are_checked_by_their_output() {
     let check = Check::new();
     for (script, code, said) in [
         ("put(m)", 0, "left out: the worker does not report `details.device_name`"),
@@ -103,9 +103,9 @@ fn scripts_are_judged_by_what_they_write() {
             "within the life of the process",
         ),
         ("json.dump(m, open('measurement.json', 'w'))", 10, "into its current directory"),
-        ("print('{\"event\": \"mesure\"}'); put(m)", 10, "looks like progress, but is none"),
+        ("print('{\"event\": \"mesure\"}'); put(m)", 10, "looks like a progress line, but is not valid"),
         ("m['effective']['batch'] = 1; put(m)", 10, "`batch` is 1, but 4 was asked for"),
-        // What nobody asked for is no mistake.
+        // The model was not declared, so another one is no mistake.
         ("m['effective']['model'] = 'tiny'; put(m)", 0, "doubtful: `model` is tiny"),
         ("raise RuntimeError('it broke')", 10, "RuntimeError: it broke"),
     ] {
@@ -166,7 +166,7 @@ fn the_smallest_job_of_a_matrix_is_checked() {
 }
 
 #[test]
-fn what_cannot_be_checked_is_named_before_anything_starts() {
+fn errors_are_reported_before_anything_starts() {
     let check = Check::new();
     let words = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
     for (options, command, code, said) in [
@@ -186,14 +186,14 @@ fn what_cannot_be_checked_is_named_before_anything_starts() {
 }
 
 #[test]
-fn a_store_can_be_kept_and_is_never_one_that_was_there() {
+fn a_store_is_only_kept_in_a_new_directory() {
     let check = Check::new();
     let kept = ["--keep", "a/kept"];
     check.check(&kept, &fake("ok")).code(0);
     let label = "here_worker_fp32_bs4_run1";
     let shown = check.project.orchestrate(&["show", label, "--store", "a/kept"]).code(0).stdout;
     assert!(shown.contains("state        done"), "{shown}");
-    check.check(&kept, &fake("ok")).code(2).says("is there already");
+    check.check(&kept, &fake("ok")).code(2).says("exists already");
 }
 
 #[test]
@@ -216,7 +216,7 @@ fn a_secret_reaches_the_worker_and_is_not_printed() {
 }
 
 #[test]
-fn a_password_in_an_address_is_not_printed_either() {
+fn a_password_in_an_address_is_not_printed() {
     let check = Check::new();
     let words = "proxy = os.environ['HTTPS_PROXY']\nm['samples'] = proxy; put(m)\nprint(proxy[11:20])\n\
                  print(json.dumps({'event': 'mesure', 'x': proxy}))\nsys.exit('no ' + proxy + ' by ' + proxy[11:20])";
@@ -227,7 +227,7 @@ fn a_password_in_an_address_is_not_printed_either() {
     assert!(!format!("{ended:?}").contains("swordfish"), "{ended:?}");
 }
 
-/// Neither it nor a run measures beside the other one.
+/// A check and a run never measure at the same time.
 #[test]
 fn a_check_waits_for_a_run_and_ends_cleanly_at_ctrl_c() {
     let check = Check { project: Project::with(Matrix::new("t")) };
@@ -243,7 +243,7 @@ fn a_check_waits_for_a_run_and_ends_cleanly_at_ctrl_c() {
     let mut waiting = check.start(&[], &command);
     waiting.wait_for_line("waiting for ");
     assert_eq!(check.project.started(), 1, "it would measure beside the run");
-    check.project.let_go();
+    check.project.release_workers();
     run.wait().code(0);
     check.project.wait_started(2);
     waiting.signal(Signal::SIGINT);
@@ -253,19 +253,19 @@ fn a_check_waits_for_a_run_and_ends_cleanly_at_ctrl_c() {
 }
 
 #[test]
-fn what_a_killed_check_left_is_removed_by_the_next_one_and_what_lives_is_not() {
+fn leftovers_are_removed_only_if_their_check_was_killed() {
     let check = Check::new();
     let trace = ["--trace".to_owned(), check.project.trace().display().to_string()];
     let killed = check.start(&[], &[fake("hang"), trace.to_vec()].concat());
     check.project.wait_started(1);
     killed.kill();
     let worker = check.project.workers()[0];
-    assert!(is_alive(worker), "nobody ends a worker whose orchestrate was killed");
+    assert!(is_alive(worker), "a worker survives its orchestrate");
     for left in fs::read_dir(check.project.path("tmp")).unwrap() {
         let mode = left.unwrap().metadata().unwrap().mode();
-        assert_eq!(mode & 0o077, 0, "a worker may write secrets, which are nobody else's to read");
+        assert_eq!(mode & 0o077, 0, "a worker may write secrets, which other users must not read");
     }
-    // What only looks like a check is somebody else's, and nobody knows here who is dead on another host.
+    // A directory with a similar name, and the lock of another host, whose owner may be alive.
     let other = check.project.path("tmp/orchestrate-check.mine");
     let elsewhere = other.join(".check-no-such-host/1-1.lock");
     fs::create_dir_all(elsewhere.parent().unwrap()).unwrap();
@@ -273,18 +273,18 @@ fn what_a_killed_check_left_is_removed_by_the_next_one_and_what_lives_is_not() {
     fs::set_permissions(&other, fs::Permissions::from_mode(0o700)).unwrap();
 
     let release = ["--release".to_owned(), check.project.release().display().to_string()];
-    let mut living = check.start(&[], &[fake("ok"), trace.to_vec(), release.to_vec()].concat());
-    living.wait_for_line("a check that was killed left");
+    let mut live = check.start(&[], &[fake("ok"), trace.to_vec(), release.to_vec()].concat());
+    live.wait_for_line("a check that was killed left");
     check.project.wait_started(2);
     wait_for("the end of the first worker", || !is_alive(worker));
     let count = || fs::read_dir(check.project.path("tmp")).unwrap().count();
-    assert_eq!(count(), 2, "that of the living, and that of somebody else");
+    assert_eq!(count(), 2, "those of the live check and of the other host");
 
     let mut next = check.start(&[], &fake("ok"));
     next.wait_for_line("waiting for ");
     assert!(is_alive(check.project.workers()[1]));
-    check.project.let_go();
-    living.wait().code(0);
+    check.project.release_workers();
+    live.wait().code(0);
     next.wait().code(0);
     assert_eq!(count(), 1);
     assert!(elsewhere.exists());

@@ -1,4 +1,4 @@
-//! Machines in the cloud: where they are, and what is announced about them.
+//! Machines in the cloud: their place, and notices of the provider about them.
 
 use std::fs;
 use std::path::Path;
@@ -13,7 +13,7 @@ use orchestrate::record::{CloudFacts, CloudNoticeKind, CloudProvider, CloudSourc
 use crate::harness::cloud::{BAD_MANNERS, FakeCloud, Manner, PRIVATE};
 use crate::harness::{HOST_WARNINGS, Matrix, Project, Running, wait_for};
 
-/// Long enough for a machine with much to do.
+/// Long enough for a busy machine.
 const PLENTY: Duration = Duration::from_secs(100);
 
 /// `orchestrate` with these arguments, on a machine of `provider`.
@@ -28,14 +28,14 @@ fn start(project: &Project, cloud: &FakeCloud, provider: CloudProvider, argument
     Running::start(command(project, cloud, provider, arguments))
 }
 
-/// Where the record says that the machine is, and who tells it.
+/// The place of the machine in the record, with its source.
 fn place(record: &Record) -> Option<([&str; 4], CloudSource)> {
     let CloudFacts { provider, region, zone, instance } = &**record.provenance.cloud.as_ref()?;
     let words = [provider, region, zone, instance].map(|word| word.as_deref().unwrap_or(""));
-    Some((words, record.provenance.cloud_source.expect("somebody tells it")))
+    Some((words, record.provenance.cloud_source.expect("a source")))
 }
 
-/// What a record is to say of the machine that is made up.
+/// The place of the fake machine that a record should contain.
 fn expected(provider: CloudProvider) -> [&'static str; 4] {
     match provider {
         CloudProvider::Gcp => ["gcp", "us-central1", "us-central1-a", "g2-standard-8"],
@@ -44,7 +44,7 @@ fn expected(provider: CloudProvider) -> [&'static str; 4] {
     }
 }
 
-/// The files below `directory` that hold one of the words that tell whose machine it is.
+/// The files below `directory` that contain a private word, one that identifies the machine or its owner.
 fn private_files(directory: &Path) -> Vec<String> {
     let mut found = Vec::new();
     for entry in fs::read_dir(directory).unwrap() {
@@ -65,7 +65,7 @@ fn private_files(directory: &Path) -> Vec<String> {
 }
 
 #[test]
-fn records_hold_what_the_machine_says_of_its_place_and_nothing_else() {
+fn records_contain_only_the_place_of_the_machine() {
     for provider in CloudProvider::ALL {
         let cloud = FakeCloud::start(Manner::Sound);
         let project = Project::with(Matrix::new("t").batches(&[4, 8]));
@@ -105,45 +105,45 @@ fn a_declared_place_is_kept_where_the_metadata_service_answers_nothing() {
 }
 
 #[test]
-fn a_declared_place_that_the_machine_contradicts_is_told_and_not_kept() {
+fn a_contradicted_place_is_reported_and_not_recorded() {
     let cloud = FakeCloud::start(Manner::Sound);
     let declared = Matrix::new("t").env("device: cpu, cloud: { provider: gcp, zone: us-east1-b }");
     let project = Project::with(declared);
     let gcp = CloudProvider::Gcp;
-    let says =
-        "env `cpu` declares the zone us-east1-b, but this machine's metadata service says us-central1-a";
-    start(&project, &cloud, gcp, &["run", "t.yaml"]).wait().code(0).says(&format!("warning: {says}; "));
+    let note =
+        "env `cpu` declares the zone us-east1-b, but this machine's metadata service reports us-central1-a";
+    start(&project, &cloud, gcp, &["run", "t.yaml"]).wait().code(0).says(&format!("warning: {note}; "));
     assert_eq!(place(&project.record()), Some((expected(gcp), CloudSource::Metadata)));
     let doctor = command(&project, &cloud, gcp, &["doctor", "t.yaml", "--look", "0s"]).output().unwrap();
     let text = String::from_utf8(doctor.stdout).unwrap();
-    for part in ["cloud", "gcp, us-central1, us-central1-a, g2-standard-8", &format!("note      {says}")] {
+    for part in ["cloud", "gcp, us-central1, us-central1-a, g2-standard-8", &format!("note      {note}")] {
         assert!(text.contains(part), "no `{part}` in {text}");
     }
 }
 
 #[test]
-fn env_says_where_the_machine_is() {
+fn env_prints_the_place_of_the_machine() {
     let cloud = FakeCloud::start(Manner::Sound);
     let project = Project::with(Matrix::new("t"));
     let system = start(&project, &cloud, CloudProvider::Aws, &["env", "--json"]).wait().json();
-    let told = ["provider", "region", "zone", "instance"].map(|name| system["cloud"][name].as_str().unwrap());
-    assert_eq!(told, expected(CloudProvider::Aws));
-    assert!(project.orchestrate(&["env", "--json"]).json()["cloud"].is_null(), "nobody tells");
+    let seen = ["provider", "region", "zone", "instance"].map(|name| system["cloud"][name].as_str().unwrap());
+    assert_eq!(seen, expected(CloudProvider::Aws));
+    assert!(project.orchestrate(&["env", "--json"]).json()["cloud"].is_null(), "no metadata service");
 }
 
 #[test]
-fn a_service_that_misbehaves_tells_nothing_and_takes_no_time() {
+fn a_misbehaving_service_is_ignored_without_delay() {
     for manner in BAD_MANNERS {
         for provider in CloudProvider::ALL {
             let cloud = FakeCloud::start(manner);
             cloud.preempt();
-            // Nobody waits for an answer that is there, and nobody gets another one.
+            // Only manners that delay the answer get a short patience.
             let is_late = matches!(manner, Manner::Silent | Manner::Slow);
             let patience = if is_late { Duration::from_millis(200) } else { PLENTY };
             let service = MetadataService::at(provider, cloud.url(), patience);
             let start = Instant::now();
             assert!(service.clone().locate().is_none(), "{manner:?}, {provider:?}");
-            // Its words are short and known, so nothing is left of them to misread.
+            // Notices are compared with a short list of known words, so escapes in them are harmless.
             if manner != Manner::Escapes {
                 assert_eq!(service.notices(), [], "{manner:?}, {provider:?}");
             }
@@ -155,7 +155,7 @@ fn a_service_that_misbehaves_tells_nothing_and_takes_no_time() {
 }
 
 #[test]
-fn a_service_that_is_not_there_costs_nothing() {
+fn an_absent_service_causes_no_delay() {
     let gone = FakeCloud::start(Manner::Sound).url();
     let service = MetadataService::at(CloudProvider::Gcp, gone, PLENTY);
     assert!(service.clone().locate().is_none());
@@ -163,7 +163,7 @@ fn a_service_that_is_not_there_costs_nothing() {
 }
 
 #[test]
-fn nobody_is_asked_where_it_is_switched_off() {
+fn nothing_is_asked_if_switched_off() {
     let cloud = FakeCloud::start(Manner::Sound);
     let project = Project::with(Matrix::new("t"));
     let mut off = command(&project, &cloud, CloudProvider::Gcp, &["run", "t.yaml"]);
@@ -177,7 +177,7 @@ fn nobody_is_asked_where_it_is_switched_off() {
 }
 
 #[test]
-fn no_proxy_is_asked() {
+fn the_metadata_service_is_asked_without_a_proxy() {
     let (cloud, proxy) = (FakeCloud::start(Manner::Sound), FakeCloud::start(Manner::Sound));
     let project = Project::with(Matrix::new("t"));
     let mut run = command(&project, &cloud, CloudProvider::Gcp, &["run", "t.yaml"]);
@@ -190,7 +190,7 @@ fn no_proxy_is_asked() {
     assert_eq!(place(&project.record()), Some((expected(CloudProvider::Gcp), CloudSource::Metadata)));
 }
 
-/// The kinds of what the record says was announced.
+/// The kinds of the notices in the record.
 fn kinds(record: &Record) -> Vec<CloudNoticeKind> {
     record.observed.notices.iter().map(|notice| notice.kind).collect()
 }
@@ -198,7 +198,7 @@ fn kinds(record: &Record) -> Vec<CloudNoticeKind> {
 const TAKEN: &str = "the provider was taking the machine away (announced by ";
 
 #[test]
-fn a_run_that_is_stopped_because_the_machine_is_taken_away_says_so() {
+fn a_run_stopped_by_preemption_records_the_notice() {
     for provider in CloudProvider::ALL {
         let cloud = FakeCloud::start(Manner::Sound);
         let project = Project::with(Matrix::new("t").behave(&["hang"]));
@@ -216,7 +216,7 @@ fn a_run_that_is_stopped_because_the_machine_is_taken_away_says_so() {
             (record.outcome.kind(), kinds(&record)),
             ("interrupted", vec![CloudNoticeKind::Preemption])
         );
-        assert!(outcome.ends_with("): orchestrate was told to stop by SIGTERM"), "{outcome}");
+        assert!(outcome.ends_with("): orchestrate was stopped by SIGTERM"), "{outcome}");
         let shown = project.orchestrate(&["show", "cpu_m_fp32_bs4_run1", "--all"]).code(0).stdout;
         assert!(shown.contains("notices 0 kind") && shown.contains(TAKEN), "{shown}");
         assert_eq!(private_files(&project.path(".")), [""; 0]);
@@ -225,7 +225,7 @@ fn a_run_that_is_stopped_because_the_machine_is_taken_away_says_so() {
 }
 
 #[test]
-fn a_worker_that_is_killed_while_the_machine_is_taken_away_has_not_failed() {
+fn a_worker_killed_during_preemption_is_interrupted() {
     let cloud = FakeCloud::start(Manner::Sound);
     cloud.preempt();
     let project =
@@ -236,11 +236,11 @@ fn a_worker_that_is_killed_while_the_machine_is_taken_away_has_not_failed() {
         outcome.contains(TAKEN) && outcome.ends_with("): its worker was killed by signal 9"),
         "{outcome}"
     );
-    assert_eq!(project.started(), 1, "nothing is tried again on a machine that goes away");
+    assert_eq!(project.started(), 1, "no job is retried during a preemption");
 }
 
 #[test]
-fn a_failure_on_a_machine_that_stays_is_one() {
+fn a_failure_without_preemption_is_a_failure() {
     let cloud = FakeCloud::start(Manner::Sound);
     let project = Project::with(Matrix::new("t").behave(&["exit3"]));
     start(&project, &cloud, CloudProvider::Gcp, &["run", "t.yaml"]).wait().code(10);
@@ -249,7 +249,7 @@ fn a_failure_on_a_machine_that_stays_is_one() {
 }
 
 #[test]
-fn what_was_announced_outlives_the_machine() {
+fn notices_are_kept_if_the_machine_vanishes() {
     let cloud = FakeCloud::start(Manner::Sound);
     cloud.preempt();
     let project = Project::new();
@@ -261,11 +261,11 @@ fn what_was_announced_outlives_the_machine() {
     wait_for("the notice beside the attempt", || {
         fs::read_to_string(dir.attempt(1).attempt()).is_ok_and(|text| text.contains("\"preemption\""))
     });
-    // All of them are gone at once.
+    // As if the machine vanished: orchestrate and the worker are killed.
     let group = getpgid(Some(Pid::from_raw(project.workers()[0]))).unwrap();
     run.kill();
     killpg(group, Signal::SIGKILL).unwrap();
-    project.let_go();
+    project.release_workers();
     project.orchestrate(&["resume"]).code(0);
     let lost = dir.attempt(1).load_record().unwrap().unwrap();
     assert_eq!(kinds(&lost), [CloudNoticeKind::Preemption]);

@@ -1,4 +1,4 @@
-//! As the first process of a container, `orchestrate` gets the orphans of everybody in it, and ends a worker's alone.
+//! As the first process of a container, `orchestrate` adopts all orphans in it, and ends only those of its workers.
 #![cfg(target_os = "linux")]
 
 use std::fs;
@@ -8,16 +8,16 @@ use orchestrate::processes::ProcessTable;
 
 use crate::harness::{Matrix, Project, Running, wait_for};
 
-/// What makes its command the first process of a namespace, all of which ends with it.
+/// Options of `unshare` that make its command the first process of a namespace, which ends with it.
 const CONTAINER: [&str; 6] = ["--mount", "--pid", "--fork", "--kill-child", "--mount-proc", "--"];
 
-/// Whether this system lets us make a namespace of processes. Most containers do not.
+/// Whether this system permits PID namespaces. Most containers do not.
 fn is_permitted() -> bool {
     let output = Command::new("unshare").args(CONTAINER).arg("true").output();
     output.is_ok_and(|output| output.status.success())
 }
 
-/// The first process of the namespace that `unshare` has made, by its number out here.
+/// The PID, outside of the namespace, of the first process in the namespace that `unshare` created.
 fn first_process(unshare: &Running) -> String {
     let (table, parent) = (ProcessTable::of_system(), unshare.pid().as_raw().unsigned_abs());
     let first =
@@ -25,7 +25,7 @@ fn first_process(unshare: &Running) -> String {
     first.expect("it runs").to_string()
 }
 
-/// What a script writes that runs in the namespace of this process.
+/// The output of a script that runs in the namespace of the process `first`.
 fn inside(first: &str, script: &str) -> String {
     let mut command = Command::new("nsenter");
     let output = command.args(["--target", first, "--pid", "--mount", "--", "sh", "-c", script]).output();
@@ -33,15 +33,15 @@ fn inside(first: &str, script: &str) -> String {
     String::from_utf8_lossy(&output.stdout).trim().to_owned()
 }
 
-/// Writes the number of every process here that sleeps.
+/// A script that prints the PID of every `sleep` in its namespace.
 const SLEEPING: &str =
     r#"for it in /proc/[0-9]*; do [ "$(cat "$it/comm" 2>/dev/null)" != sleep ] || echo "${it#/proc/}"; done"#;
 
-/// Between two jobs, only what another shell has put into the background is left.
+/// Between two jobs, only the background process of another shell is left.
 #[test]
-fn the_first_process_of_a_container_ends_the_orphans_of_workers_alone() {
+fn the_first_process_of_a_container_ends_only_the_orphans_of_workers() {
     if !is_permitted() {
-        eprintln!("skipped: this system permits no namespace of processes");
+        eprintln!("skipped: this system does not permit PID namespaces");
         return;
     }
     let project = Project::new();

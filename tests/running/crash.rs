@@ -33,7 +33,7 @@ fn a_worker_outlives_its_orchestrate_and_is_adopted() {
     let mut resume = project.start(&["resume"]);
     resume.wait_for_line("the worker of cpu_m_fp32_bs4_run1");
     assert_eq!(project.started(), 1);
-    project.let_go();
+    project.release_workers();
     resume.wait().code(0);
     assert_complete(&project, 3);
     let adopted = project.records().into_iter().filter(|record| record.observed.adopted).count();
@@ -48,7 +48,7 @@ fn an_orphaned_worker_still_has_the_host_to_itself() {
     run.kill();
     let other = project.orchestrate(&["run", "t.yaml", "--store", "other", "--no-wait"]).code(12);
     assert!(other.stderr.contains("this host is busy: the worker of cpu_m_fp32_bs4_run1"), "{other:?}");
-    project.let_go();
+    project.release_workers();
     project.orchestrate(&["resume"]).code(0);
     assert_complete(&project, 3);
 }
@@ -62,7 +62,7 @@ fn a_record_that_cannot_be_written_loses_nothing() {
     let tmp = hidden_name("record.json".as_ref(), run.pid().as_raw().unsigned_abs());
     let obstacle = project.store().job_dirs().unwrap().remove(0).path().join(tmp);
     std::fs::create_dir(&obstacle).unwrap();
-    project.let_go();
+    project.release_workers();
     run.wait().code(10).says("FAILED cpu_m_fp32_bs4_run1: cannot write").says("the next run will try again");
     assert_eq!((project.started(), project.records().len()), (3, 2));
     std::fs::remove_dir(&obstacle).unwrap();
@@ -71,12 +71,12 @@ fn a_record_that_cannot_be_written_loses_nothing() {
 }
 
 #[test]
-fn a_worker_that_ended_meanwhile_is_adopted_too() {
+fn a_worker_that_has_ended_is_adopted() {
     let project = three_jobs();
     let run = project.start(&["run", "t.yaml"]);
     project.wait_started(1);
     run.kill();
-    project.let_go();
+    project.release_workers();
     project.assert_quiet();
     wait_for("the report of time", || {
         let dir = project.store().job_dirs().unwrap().remove(0);
@@ -87,7 +87,7 @@ fn a_worker_that_ended_meanwhile_is_adopted_too() {
 }
 
 #[test]
-fn resume_names_what_it_waits_for_and_can_be_told_not_to_wait() {
+fn resume_names_the_worker_it_waits_for_unless_no_wait() {
     let project = three_jobs();
     let run = project.start(&["run", "t.yaml"]);
     project.wait_started(1);
@@ -95,7 +95,7 @@ fn resume_names_what_it_waits_for_and_can_be_told_not_to_wait() {
     let busy = project.orchestrate(&["resume", "--no-wait"]).code(12);
     assert!(busy.stderr.contains("the worker of cpu_m_fp32_bs4_run1, started by"), "{busy:?}");
     assert!(busy.stderr.contains("an orchestrate that died"), "{busy:?}");
-    // If it is told to stop while it waits, it does not touch the worker.
+    // A stop while it waits does not touch the worker.
     let mut resume = project.start(&["resume"]);
     resume.wait_for_line("the worker of cpu_m_fp32_bs4_run1");
     resume.signal(Signal::SIGINT);
@@ -103,7 +103,7 @@ fn resume_names_what_it_waits_for_and_can_be_told_not_to_wait() {
         .wait()
         .code(11)
         .says("the worker of cpu_m_fp32_bs4_run1 keeps running, and `orchestrate resume` will wait for it");
-    project.let_go();
+    project.release_workers();
     project.orchestrate(&["resume"]).code(0);
     assert_complete(&project, 3);
 }
@@ -114,7 +114,7 @@ fn a_killed_worker_is_a_failure_and_runs_again() {
     let run = project.start(&["run", "t.yaml"]);
     project.wait_started(1);
     kill(Pid::from_raw(project.workers()[0]), Signal::SIGKILL).unwrap();
-    project.let_go();
+    project.release_workers();
     run.wait().code(10);
     assert_eq!(project.started(), 3);
     let killed =
@@ -132,7 +132,7 @@ fn orchestrate_and_its_whole_group_of_workers_killed() {
     let group = getpgid(Some(Pid::from_raw(project.workers()[0]))).unwrap();
     run.kill();
     killpg(group, Signal::SIGKILL).unwrap();
-    project.let_go();
+    project.release_workers();
     project.orchestrate(&["resume"]).code(0);
     assert_complete(&project, 4);
 }
@@ -154,7 +154,7 @@ fn an_adopted_worker_is_stopped_at_its_time_limit() {
 }
 
 #[test]
-fn signals_are_heard_while_an_adopted_worker_has_its_grace() {
+fn signals_work_during_the_grace_of_an_adopted_worker() {
     let project = Project::with(
         Matrix::new("t").behave(&["ignore-sigint"]).limits("timeout: 1s, retries: 0, grace: 1h"),
     );
@@ -166,7 +166,7 @@ fn signals_are_heard_while_an_adopted_worker_has_its_grace() {
     resume.signal(Signal::SIGTERM);
     resume.wait_for_line("stopping (SIGTERM): no more jobs will start");
     resume.signal(Signal::SIGINT);
-    resume.wait().code(11).says("stopping at once (SIGINT): killing the worker");
+    resume.wait().code(11).says("stopping immediately (SIGINT): killing the worker");
     project.assert_quiet();
     let record = project.record();
     assert_eq!((record.outcome, record.attempt), (Outcome::TimedOut { after_s: 1.0 }, 1));
@@ -191,7 +191,7 @@ fn a_clock_that_was_set_does_not_end_an_adopted_worker() {
         });
         let mut resume = project.start(&["resume"]);
         resume.wait_for_line("the worker of cpu_m_fp32_bs4_run1");
-        project.let_go();
+        project.release_workers();
         resume.wait().code(0);
         assert_complete(&project, 3);
     }
@@ -199,7 +199,7 @@ fn a_clock_that_was_set_does_not_end_an_adopted_worker() {
 
 /// Kills `orchestrate` at many different moments until the plan is complete.
 #[test]
-fn killed_repeatedly_it_completes_with_one_success_per_job() {
+fn a_run_killed_repeatedly_completes_with_one_success_per_job() {
     let project = Project::with(Matrix::new("t").repeats(4));
     project.orchestrate(&["run", "t.yaml", "--dry-run"]).code(0);
     let mut code = None;
@@ -216,7 +216,7 @@ fn killed_repeatedly_it_completes_with_one_success_per_job() {
         }
     }
     if code != Some(0) {
-        // Where starting takes long, none came so far that there is anything to resume.
+        // On a slow machine, the first rounds can be killed before there is a plan to resume.
         project.orchestrate(&["run", "t.yaml"]).code(0);
     }
     let records = project.records();
@@ -231,7 +231,7 @@ fn killed_repeatedly_it_completes_with_one_success_per_job() {
     project.assert_quiet();
 }
 
-/// Nobody else would stop its worker.
+/// No other process would stop its worker.
 #[test]
 fn a_worker_whose_orchestrate_dies_while_another_waits_is_stopped_at_its_limit() {
     let project = Project::new();
@@ -239,16 +239,16 @@ fn a_worker_whose_orchestrate_dies_while_another_waits_is_stopped_at_its_limit()
     let matrix = matrix.flag("--release", &project.release());
     let project = project.and(matrix);
     let mut first = project.start(&["run", "t.yaml"]);
-    // Then it has written all that it writes into the attempt.
+    // By then, it has written all its files of the attempt.
     first.wait_for_line("start  cpu_m_fp32_bs4_run1");
     project.wait_started(1);
     let mut second = project.start(&["run", "t.yaml"]);
     second.wait_for_line("waiting for this host");
-    // As if its time were up, which only the one who adopts it reads from there.
+    // As if its time limit had passed. Only an adopting process reads the start from this file.
     project.start_earlier(61.0);
     first.kill();
     project.wait_started(2);
-    project.let_go();
+    project.release_workers();
     second.wait().code(0);
     // The second one adopted the attempt, and then tried the job itself.
     let adopted = project.store().job_dirs().unwrap().remove(0).attempt(1).load_record().unwrap().unwrap();
@@ -257,5 +257,5 @@ fn a_worker_whose_orchestrate_dies_while_another_waits_is_stopped_at_its_limit()
     assert_eq!(project.started(), 2);
     project.assert_quiet();
     let left = std::fs::read_dir(project.path("runs/.running")).unwrap().count();
-    assert_eq!(left, 1, "the next run removes what the dead one left");
+    assert_eq!(left, 1, "the next run removes the leftovers of the killed one");
 }

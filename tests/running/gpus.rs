@@ -1,5 +1,4 @@
-//! A job gets the GPU that was meant, on hosts with GPUs that are made up: its worker, its lock and its sensors are all
-//! about that one.
+//! Device names on hosts with fake GPUs: the worker, the lock and the sensors of a job all use the same GPU.
 
 use orchestrate::record::{OnDevice, Sample, Sensor, parse_samples};
 use serde_json::{Value, json};
@@ -10,22 +9,22 @@ use crate::harness::{Ended, Matrix, Project, Running};
 const SECOND: &str = "GPU-10000000-0000-0000-0000-000000000000";
 const PART: &str = "MIG-11000000-0000-0000-0000-000000000000";
 
-/// A matrix `name` with one job on `device`, beside which other devices may be measured.
+/// A matrix `name` with one job on `device`, which does not block other devices.
 fn on(name: &'static str, device: &str) -> Matrix {
     Matrix::new(name).env(format!("device: \"{device}\", share: device"))
 }
 
-/// The JSON of a call, whatever its exit code says of this machine.
+/// The JSON that a call printed, with any exit code.
 fn parse(ended: &Ended) -> Value {
     serde_json::from_str(&ended.stdout).unwrap_or_else(|error| panic!("{error}: {ended:?}"))
 }
 
-/// What `doctor` says of a host.
+/// The JSON of `doctor` on a host.
 fn doctor(gpus: &Gpus<'_>, visible: Option<&str>) -> Value {
     parse(&gpus.orchestrate(visible, &["doctor", "--json", "--look", "0s"]))
 }
 
-/// What the only worker of a project was shown, and the last sample beside it.
+/// `CUDA_VISIBLE_DEVICES` of the only worker of a project, and its last sample.
 fn seen(project: &Project) -> (String, Sample) {
     let record = project.record();
     let environment = &record.provenance.environment;
@@ -36,8 +35,8 @@ fn seen(project: &Project) -> (String, Sample) {
     (visible, samples.last().unwrap().clone())
 }
 
-/// Runs one job on `device` of a host with these `gpus`. Returns what its worker was shown, and temperature and power of
-/// the GPU that was watched, which tell its number.
+/// Runs one job on `device` of a host with these `gpus`. Returns `CUDA_VISIBLE_DEVICES` of its worker, and temperature
+/// and power of the sampled GPU, which identify it.
 fn chosen(gpus: &'static str, visible: Option<&str>, device: &str) -> Option<(String, [Option<f64>; 2])> {
     let project = Project::with(on("t", device));
     Gpus::new(&project, gpus)?.orchestrate(visible, &["run", "t.yaml"]).code(0);
@@ -46,7 +45,7 @@ fn chosen(gpus: &'static str, visible: Option<&str>, device: &str) -> Option<(St
 }
 
 #[test]
-fn a_job_gets_the_gpu_that_orchestrate_was_given() {
+fn a_job_gets_the_gpu_given_to_orchestrate() {
     let zero = [Some(40.0), Some(100.0)];
     let one = [Some(41.0), Some(200.0)];
     let two = [Some(42.0), Some(300.0)];
@@ -58,7 +57,7 @@ fn a_job_gets_the_gpu_that_orchestrate_was_given() {
         ("whole,whole", Some("GPU-1"), "cuda", "GPU-1", one),
         ("whole,parted", Some(PART), "cuda", PART, [Some(41.0), None]),
         ("parted", None, "cuda", "0", [Some(40.0), None]),
-        // A scheduler shows one of three, which is CUDA's first.
+        // A scheduler shows one of three, which is the first for CUDA.
         ("hidden,hidden,whole", Some("0"), "cuda", "0", two),
         ("hidden,whole", None, "cuda", "0", one),
         // CUDA may or may not count a dead one.
@@ -71,7 +70,7 @@ fn a_job_gets_the_gpu_that_orchestrate_was_given() {
 }
 
 #[test]
-fn a_gpu_that_is_not_shown_or_does_not_answer_is_not_here() {
+fn a_hidden_or_dead_gpu_is_unavailable() {
     let project = Project::with(on("t", "cuda:1"));
     for (gpus, visible, why) in [
         ("whole,whole", Some("0"), "there is no `cuda:1`: `CUDA_VISIBLE_DEVICES` is `0`, which shows 1 GPU"),
@@ -110,13 +109,13 @@ fn two_runs_that_number_gpus_differently_never_share_one() {
         let no_wait = |matrix| host.orchestrate(None, &["run", matrix, "--no-wait", "--store", "other"]);
         no_wait("same.yaml").code(12).says("the device cuda:1 is busy");
         no_wait("beside.yaml").code(0);
-        project.let_go();
+        project.release_workers();
         first.wait().code(0);
     }
 }
 
 #[test]
-fn doctor_tells_which_gpu_is_which() {
+fn doctor_maps_device_names_to_gpus() {
     let project = Project::new();
     let Some(host) = Gpus::new(&project, "dead,whole,parted") else { return };
     let found = doctor(&host, Some("2,1,0"));
@@ -130,15 +129,15 @@ fn doctor_tells_which_gpu_is_which() {
     let codes: Vec<&str> =
         found["findings"].as_array().unwrap().iter().filter_map(|finding| finding["code"].as_str()).collect();
     assert!(codes.contains(&"gpu_dead"), "{codes:?}");
-    let told = host.orchestrate(Some("2,1,0"), &["doctor", "--look", "0s"]).stdout;
-    assert!(told.contains("2,1,0: cuda:0 is GPU 2, cuda:1 is GPU 1, cuda:2 is GPU 0"), "{told}");
+    let printed = host.orchestrate(Some("2,1,0"), &["doctor", "--look", "0s"]).stdout;
+    assert!(printed.contains("2,1,0: cuda:0 is GPU 2, cuda:1 is GPU 1, cuda:2 is GPU 0"), "{printed}");
     let plain = doctor(&host, None);
-    assert_eq!(plain["host"].get("cuda_visible_devices"), None, "nothing is recorded of what is not set");
+    assert_eq!(plain["host"].get("cuda_visible_devices"), None, "an unset variable is not recorded");
 }
 
-/// Power and energy of the GPU hold those of the neighbours. Its memory and its processes are told apart.
+/// Power and energy include those of the neighbours. Memory and processes are those of the instance.
 #[test]
-fn a_part_of_a_gpu_is_not_blamed_for_its_neighbours() {
+fn a_mig_instance_is_measured_apart_from_its_neighbours() {
     let project = Project::with(on("t", "cuda"));
     let Some(host) = Gpus::new(&project, "whole,parted") else { return };
     let neighbour = "MIG-10000000-0000-0000-0000-000000000000";
@@ -164,8 +163,8 @@ fn a_part_of_a_gpu_is_not_blamed_for_its_neighbours() {
     assert_eq!(sample.get(Sensor::GpuSmClock), Some(1001.0));
 }
 
-/// A worker of one's own. It reports the UUID of the GPU that it was shown by its number, or by the first letters of the
-/// UUID.
+/// A custom worker that reports the UUID of the GPU in `CUDA_VISIBLE_DEVICES`, which is a number, or the first letters
+/// of the UUID.
 const WORKER: &str = r#"number=${CUDA_VISIBLE_DEVICES#GPU-}
 cat > "$1" <<JSON
 { "schema": 1, "samples": 40, "elapsed_s": 0.5, "synchronized": true,
@@ -184,7 +183,7 @@ fn own(repeats: u32) -> String {
 }
 
 #[test]
-fn a_done_job_is_stale_if_another_gpu_would_run_it() {
+fn a_job_is_stale_if_it_would_run_on_another_gpu() {
     let project = Project::new().and_yaml(&own(1));
     std::fs::write(project.path("worker.sh"), WORKER).unwrap();
     let Some(host) = Gpus::new(&project, "whole,whole") else { return };
@@ -199,7 +198,7 @@ fn a_done_job_is_stale_if_another_gpu_would_run_it() {
 }
 
 #[test]
-fn runs_on_one_gpu_are_one_row_however_it_was_named() {
+fn runs_on_one_gpu_form_one_row_under_any_device_name() {
     let mut project = Project::new();
     std::fs::write(project.path("worker.sh"), WORKER).unwrap();
     for (repeats, visible, rows) in [(1, "1", 1), (2, "GPU-1", 1), (3, "0", 2)] {

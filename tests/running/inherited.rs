@@ -1,4 +1,4 @@
-//! What a worker inherits from the environment of `orchestrate`, and what becomes of results when that changes.
+//! Variables that a worker inherits from the environment of `orchestrate`, and the effect of changes on results.
 
 use std::process::Command;
 
@@ -27,7 +27,7 @@ fn command(project: &Project, arguments: &[&str], variables: &[(&str, &str)]) ->
 }
 
 #[test]
-fn a_worker_inherits_what_is_listed_and_nothing_else() {
+fn a_worker_inherits_only_the_listed_variables() {
     let yaml = matrix(1, ", variables: { OMP_SCHEDULE: static }, pass: [MY_DATA, \"WANDB_*\"]");
     let project = Project::new().and_yaml(&yaml);
     let ours = [
@@ -47,7 +47,7 @@ fn a_worker_inherits_what_is_listed_and_nothing_else() {
     ];
     orchestrate(&project, &["run", "m.yaml"], &ours).code(0);
     let record = project.records().remove(0);
-    let told = |name: &str| record.provenance.environment.get(name).map(String::as_str);
+    let recorded = |name: &str| record.provenance.environment.get(name).map(String::as_str);
     for (name, expected) in [
         ("CONDA_PREFIX", Some("/conda")),
         ("CUDA_VISIBLE_DEVICES", Some("")),
@@ -63,7 +63,7 @@ fn a_worker_inherits_what_is_listed_and_nothing_else() {
         ("WANDB_API_KEY", None),
         ("WANDB_MODE", Some("offline")),
     ] {
-        assert_eq!(told(name), expected, "{name}");
+        assert_eq!(recorded(name), expected, "{name}");
     }
 }
 
@@ -84,7 +84,7 @@ fn a_setting_of_the_shell_makes_jobs_stale_and_splits_their_row() {
         "$MKL_DYNAMIC not set → TRUE; $NAP 0.2 → 0.3; $OMP_WAIT_POLICY active → not set"
     );
 
-    // What was declared and no longer is, is inherited again.
+    // A variable that is no longer declared is inherited again.
     let declared = Project::new().and_yaml(&matrix(1, ", variables: { TMPDIR: /tmp, TZ: UTC }"));
     orchestrate(&declared, &["run", "m.yaml"], &[]).code(0);
     let declared = declared.and_yaml(&matrix(1, ""));
@@ -104,7 +104,7 @@ fn a_setting_of_the_shell_makes_jobs_stale_and_splits_their_row() {
 }
 
 #[test]
-fn a_secret_that_is_only_passed_on_from_now_on_is_still_set() {
+fn a_secret_that_becomes_inherited_is_still_set() {
     let variables = [("NAP", "0.2")];
     let why = |before: &str, now: &str| {
         let project = Project::new().and_yaml(&matrix(1, &format!(", {before}: [NAP]")));
@@ -118,7 +118,7 @@ fn a_secret_that_is_only_passed_on_from_now_on_is_still_set() {
 }
 
 #[test]
-fn a_failed_worker_says_which_variables_it_did_not_get() {
+fn variables_withheld_from_a_failed_worker_are_listed() {
     let yaml = |reason: &str| {
         format!(
             "name: m\nmodels: [m]\nbatches: [4, 8]\nrepeats: 1\nlimits: {{ retries: 0 }}\n\

@@ -45,7 +45,7 @@ fn two_runs_on_one_host_take_turns() {
     project.wait_started(1);
     let mut second = project.start(&["run", "other.yaml", "--store", "elsewhere"]);
     second.wait_for_line("this host");
-    project.let_go();
+    project.release_workers();
     first.wait().code(0);
     second.wait().code(0);
     let started: Vec<String> =
@@ -67,7 +67,7 @@ fn no_wait_applies_only_to_the_first_job() {
     project.wait_started(1);
     let mut second = project.start(&["run", "other.yaml", "--store", "elsewhere"]);
     second.wait_for_line("this host");
-    project.let_go();
+    project.release_workers();
     first.wait().code(0).says("waiting for this host");
     second.wait().code(0);
     assert_eq!(project.started(), 4);
@@ -75,7 +75,7 @@ fn no_wait_applies_only_to_the_first_job() {
 }
 
 #[test]
-fn a_busy_host_is_waited_for_or_not() {
+fn a_run_waits_for_a_busy_host_unless_no_wait() {
     let project = Project::new();
     let matrix = Matrix::new("t").flag("--release", &project.release());
     let project = project.and(matrix);
@@ -87,25 +87,25 @@ fn a_busy_host_is_waited_for_or_not() {
     let mut second = project.start(&["run", "t.yaml", "--store", "other"]);
     second.wait_for_line("this host");
     assert_eq!(project.started(), 1);
-    project.let_go();
+    project.release_workers();
     first.wait().code(0);
     second.wait().code(0);
     assert_eq!(project.started(), 2);
     project.assert_quiet();
 }
 
-/// The daemon has left the worker's group, session and environment, and the `orchestrate` to which it came as an orphan
-/// died before. It keeps the locks, so it is shown to whoever waits, and whoever adopts the worker ends it.
+/// The daemon has left the worker's group, session and environment, and the `orchestrate` that adopted it as an orphan
+/// died before. It keeps the locks, so waiting processes name it, and the process that adopts the worker ends it.
 #[test]
 #[cfg(target_os = "linux")]
-fn a_daemon_that_keeps_the_locks_of_an_adopted_worker_is_ended() {
+fn a_daemon_holding_the_locks_of_an_adopted_worker_is_ended() {
     let project = Project::new();
     let matrix = Matrix::new("t").behave(&["leave-hidden-daemon"]).flag("--release", &project.release());
     let project = project.and(matrix);
     let run = project.start(&["run", "t.yaml"]);
     project.wait_started(1);
     run.kill();
-    project.let_go();
+    project.release_workers();
     let stdout = project.store().job_dirs().unwrap()[0].attempt(1).stdout();
     let mut daemon = 0;
     wait_for("the daemon", || {
@@ -139,20 +139,20 @@ fn share_device_locks_the_device_and_blocks_jobs_that_need_the_whole_host() {
         .and(Matrix::new("alone").flag("--release", &release));
     let first = project.start(&["run", "shared.yaml"]);
     project.wait_started(1);
-    // The same device is locked, and so is the host as a whole.
+    // The same device is locked, and the host as a whole.
     let same = project.orchestrate(&["run", "shared.yaml", "--store", "other", "--no-wait"]).code(12);
     assert!(same.stderr.contains("the device cpu is busy"), "{same:?}");
     let whole = project.orchestrate(&["run", "alone.yaml", "--store", "other", "--no-wait"]).code(12);
     assert!(whole.stderr.contains("this host is busy"), "{whole:?}");
-    project.let_go();
+    project.release_workers();
     first.wait().code(0);
     project.orchestrate(&["run", "alone.yaml", "--store", "other", "--no-wait"]).code(0);
     assert_eq!(project.started(), 2);
 }
 
-/// What is not a lock file is neither followed nor written to, in a folder that everybody may write.
+/// In a folder that is writable for all users, only lock files are opened. Other files are not changed or followed.
 #[test]
-fn what_stands_in_the_place_of_a_lock_is_refused_untouched() {
+fn other_files_in_place_of_a_lock_are_refused_unchanged() {
     let victim = "years of work\n";
     type Spoil = fn(&Path, &Path);
     let spoilers: [(&str, &str, Spoil); 5] = [
@@ -192,9 +192,9 @@ fn what_stands_in_the_place_of_a_lock_is_refused_untouched() {
     }
 }
 
-/// A link in the store is not followed either: the run goes on with the next job, and no plan is saved through one.
+/// Links in the store are not followed: the run continues with the next job, and no plan is saved through a link.
 #[test]
-fn links_in_the_place_of_a_stores_locks_are_not_followed() {
+fn links_in_place_of_the_locks_of_a_store_are_not_followed() {
     let project = Project::with(Matrix::new("t").repeats(2)).and(Matrix::new("other"));
     project.orchestrate(&["run", "t.yaml"]).code(0);
     fs::write(project.path("victim"), "years of work\n").unwrap();

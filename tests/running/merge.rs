@@ -1,4 +1,4 @@
-//! `orchestrate merge`: the results of several stores come together, once, whole, and each as it was written.
+//! `orchestrate merge` copies the results of other stores: each one once, complete and unchanged.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 
 use crate::harness::{Ended, Matrix, Project, edit_sealed};
 
-/// A project whose matrix `t` has run in the store `other` alone.
+/// A project whose matrix `t` has run only in the store `other`.
 fn ran_elsewhere(matrix: Matrix) -> Project {
     let project = Project::with(matrix);
     let ended = project.orchestrate(&["run", "t.yaml", "--store", "other"]);
@@ -22,7 +22,7 @@ fn ran_elsewhere(matrix: Matrix) -> Project {
     project
 }
 
-/// A project with a matrix `t` of so many repeats, whose workers wait until they are released.
+/// A project with a matrix `t` with these repeats, whose workers wait until they are released.
 fn waiting(repeats: u32) -> Project {
     let project = Project::new();
     let matrix = Matrix::new("t").repeats(repeats).flag("--release", &project.release());
@@ -46,7 +46,7 @@ fn record(dir: &JobDir) -> Record {
     dir.load_record().unwrap().expect("it has a record")
 }
 
-/// Every file below `directory` with its content, by its path from there. Locks and caches belong to their store.
+/// Every file below `directory` with its content, by relative path, without locks and caches.
 fn files(directory: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     let mut found = BTreeMap::new();
     let mut open = vec![directory.to_owned()];
@@ -71,7 +71,7 @@ fn files_of_jobs(project: &Project, name: &str) -> BTreeMap<PathBuf, Vec<u8>> {
     found
 }
 
-/// Gives the job in `dir` another ending than it had.
+/// Replaces the outcome of the job in `dir`.
 fn end_as(dir: &JobDir, outcome: Value) {
     edit_sealed(&dir.record(), |record| record["outcome"] = outcome);
 }
@@ -86,7 +86,7 @@ fn copy(project: &Project, from: &str, to: &str) {
     assert!(status.unwrap().success());
 }
 
-/// What became of each job, by the JSON of a merge.
+/// The fate of each job in the JSON of a merge.
 fn fates(ended: &Ended) -> Vec<String> {
     let view: Value =
         serde_json::from_str(&ended.stdout).unwrap_or_else(|error| panic!("{error}: {ended:?}"));
@@ -100,7 +100,7 @@ fn prints(ended: &Ended, text: &str) {
 }
 
 #[test]
-fn results_of_another_store_are_taken_once_and_as_they_were_written() {
+fn results_of_another_store_are_taken_once_unchanged() {
     let project = ran_elsewhere(Matrix::new("t").behave(&["iterations", "exit3"]).repeats(2));
     let merged = project.orchestrate(&["merge", "other"]).code(0);
     assert_eq!(merged.stdout, "other: 4 jobs (4 taken), 1 saved plan (1 taken)\n", "{merged:?}");
@@ -115,7 +115,7 @@ fn results_of_another_store_are_taken_once_and_as_they_were_written() {
     assert_eq!(again.stdout, "other: 4 jobs (4 already here), 1 saved plan (1 already here)\n");
     assert_eq!(again.stderr, "");
     assert!(files(&project.path("runs")) == before, "to merge again changes nothing");
-    // What failed over there is tried again here, and what succeeded is not.
+    // Jobs that failed there are tried again here; those that succeeded are not.
     project.orchestrate(&["resume"]).code(10);
     assert_eq!(project.started(), 6);
 }
@@ -143,7 +143,7 @@ fn rows_of_two_hosts_stay_apart_after_a_merge() {
 }
 
 #[test]
-fn two_successes_of_a_job_are_a_conflict_and_ours_stays_unless_asked() {
+fn two_successes_of_a_job_conflict_and_the_local_one_is_kept() {
     let project = ran_twice(Matrix::new("t"));
     let [ours, theirs] = ["runs", "other"].map(|name| dirs(&project, name).remove(0));
     let before = files(ours.path());
@@ -165,11 +165,11 @@ fn two_successes_of_a_job_are_a_conflict_and_ours_stays_unless_asked() {
     assert_eq!(fates(&view), ["conflict"]);
     let replaced = project.orchestrate(&["merge", "other", "--replace"]).code(0);
     let kept = project.path("runs/.replaced/1").join(ours.name());
-    prints(&replaced, &format!("there attempt 1 succeeded; what was here is now {}\n", kept.display()));
+    prints(&replaced, &format!("there attempt 1 succeeded; the replaced result is now {}\n", kept.display()));
     assert!(files(ours.path()) == files(theirs.path()) && files(&kept) == before, "both are whole");
     project.orchestrate(&["merge", "other", "--replace"]).code(0);
-    assert!(!project.path("runs/.replaced/2").exists(), "it is here already");
-    // What was replaced is a store, which every verb can read, and which can be brought back.
+    assert!(!project.path("runs/.replaced/2").exists(), "the result is already here");
+    // The replaced records are a store, which every verb can read, and which can be merged back.
     let shown = project.orchestrate(&["show", "cpu_m_fp32_bs4_run1", "--store", "runs/.replaced/1"]).code(0);
     prints(&shown, &record(&JobDir::at(kept)).provenance.host.hostname);
     prints(&project.orchestrate(&["verify"]).code(0), "checked 2 jobs, 2 records");
@@ -188,15 +188,15 @@ fn a_success_replaces_a_failure_and_never_the_other_way_round() {
     let merged = project.orchestrate(&["merge", "other"]).code(0);
     let kept = project.path("runs/.replaced/1").join(ours.name());
     let line = format!(
-        "replaced: {}: here attempt 1 exited with code 3: it went wrong, there attempt 1 succeeded; what was here is \
-         now {}\n",
+        "replaced: {}: here attempt 1 exited with code 3: it went wrong, there attempt 1 succeeded; the replaced \
+         result is now {}\n",
         ours.name(),
         kept.display()
     );
     prints(&merged, &line);
     prints(&merged, "other: 1 job (1 replaced), 1 saved plan (1 already here)\n");
     assert!(files(&kept) == failure && files(ours.path()) == files(theirs.path()));
-    // The same the other way round: what failed over there never replaces what succeeded here.
+    // The reverse: a failure there never replaces a success here.
     fs::write(ours.record(), success).unwrap();
     end_as(&theirs, failed());
     let before = files(ours.path());
@@ -209,7 +209,7 @@ fn a_success_replaces_a_failure_and_never_the_other_way_round() {
 }
 
 #[test]
-fn what_has_no_result_here_gives_way_to_a_success_and_stays_readable() {
+fn a_success_replaces_a_job_without_a_result() {
     let project = ran_twice(Matrix::new("t").repeats(2));
     let [cut_off, torn] = <[JobDir; 2]>::try_from(dirs(&project, "runs")).unwrap();
     fs::remove_file(cut_off.record()).unwrap();
@@ -227,7 +227,7 @@ fn what_has_no_result_here_gives_way_to_a_success_and_stays_readable() {
 }
 
 #[test]
-fn what_is_damaged_is_named_and_not_taken_and_all_else_is() {
+fn damaged_jobs_are_named_and_the_others_are_taken() {
     let project = ran_elsewhere(Matrix::new("t").behave(&["iterations"]).repeats(4));
     let there = dirs(&project, "other");
     let flip = |path: &Path| {
@@ -240,9 +240,10 @@ fn what_is_damaged_is_named_and_not_taken_and_all_else_is() {
     flip(&there[1].attempt(1).iterations());
     fs::remove_file(there[2].attempt(1).time()).unwrap();
     flip(&project.path("other/.plans/t.json"));
-    let merged = project.orchestrate(&["merge", "other"]).code(16).says("hint: copy what is damaged again");
+    let merged =
+        project.orchestrate(&["merge", "other"]).code(16).says("hint: copy the damaged results again");
     for (dir, why) in [
-        (&there[0], "record.json was changed after it was written: its seal does not hold"),
+        (&there[0], "record.json was changed after it was written: its seal does not match"),
         (&there[1], "attempts/01/iterations.csv was changed"),
         (&there[2], "attempts/01/time.txt"),
     ] {
@@ -259,9 +260,9 @@ fn what_is_damaged_is_named_and_not_taken_and_all_else_is() {
     prints(&merged, "other: 4 jobs (2 taken, 1 already here, 1 damaged)");
 }
 
-/// Over there, its digest is right. A link leads somewhere else here, so it is not copied.
+/// In the other store, its digest is right. A link would have another target here, so it is not copied.
 #[test]
-fn a_copy_is_checked_too() {
+fn copies_are_verified() {
     let project = ran_elsewhere(Matrix::new("t").behave(&["iterations"]));
     let iterations = dirs(&project, "other").remove(0).attempt(1).iterations();
     fs::rename(&iterations, project.path("moved.csv")).unwrap();
@@ -274,7 +275,7 @@ fn a_copy_is_checked_too() {
 }
 
 #[test]
-fn what_a_killed_merge_left_behind_is_no_result_and_is_removed() {
+fn leftovers_of_a_killed_merge_are_removed_and_are_no_results() {
     let project = ran_elsewhere(Matrix::new("t").repeats(2));
     let there = dirs(&project, "other").remove(0);
     let half = project.path("runs/.merging/1-1.copies").join(there.name());
@@ -290,7 +291,7 @@ fn what_a_killed_merge_left_behind_is_no_result_and_is_removed() {
 #[test]
 fn a_merge_that_is_killed_at_any_moment_is_completed_by_the_next_one() {
     let project = ran_twice(Matrix::new("t").behave(&["iterations"]).repeats(6));
-    // Two are not here, two failed here, and two are in conflict.
+    // Two are new, two failed here, and two are in conflict.
     let here = dirs(&project, "runs");
     here[..2].iter().for_each(|dir| fs::remove_dir_all(dir.path()).unwrap());
     here[2..4].iter().for_each(|dir| end_as(dir, failed()));
@@ -315,15 +316,15 @@ fn a_merge_that_is_killed_at_any_moment_is_completed_by_the_next_one() {
         .unwrap()
         .map(|slot| fs::read_dir(slot.unwrap().path()).unwrap().count())
         .sum();
-    assert_eq!(kept, 4, "what was here is kept, and nothing else");
-    // Whoever is killed while it makes its lock leaves an empty file, which means nothing.
+    assert_eq!(kept, 4, "only the replaced records are kept");
+    // A process killed while it creates its lock leaves an empty file, which has no effect.
     let left = fs::read_dir(project.path("runs/.merging")).unwrap().flatten();
     assert_eq!(left.filter(|it| it.path().extension().is_none_or(|end| end != "tmp")).count(), 0);
     assert_eq!(project.started(), 12);
 }
 
 #[test]
-fn what_is_no_other_store_is_refused_by_name_and_nothing_is_merged() {
+fn sources_that_are_not_other_stores_are_refused() {
     let project = ran_twice(Matrix::new("t"));
     let job = dirs(&project, "other").remove(0).name();
     let before = files(&project.path("runs"));
@@ -350,16 +351,11 @@ fn what_is_no_other_store_is_refused_by_name_and_nothing_is_merged() {
             one_job.as_str(),
             4,
             "is the directory of one job, not a store",
-            "name the store that holds it: other",
+            "name the store that contains it: other",
         ),
         ("runs", 2, "runs is this store itself", "name the store of another machine"),
         ("link", 2, "link is this store itself", "name the store of another machine"),
-        (
-            "runs/nested",
-            2,
-            "runs/nested is in this store, so it is no other store",
-            "name the store of another",
-        ),
+        ("runs/nested", 2, "runs/nested is inside this store", "name the store of another"),
     ] {
         for words in
             [&["merge", directory][..], &["merge", "other", directory], &["merge", directory, "--dry-run"]]
@@ -370,18 +366,18 @@ fn what_is_no_other_store_is_refused_by_name_and_nothing_is_merged() {
     }
     project.orchestrate(&["merge"]).code(2);
     fs::remove_dir(project.path("runs/nested")).unwrap();
-    assert!(files(&project.path("runs")) == before, "nothing was merged");
+    assert!(files(&project.path("runs")) == before, "a refused merge changes nothing");
     assert!(!project.path("runs/.merging").exists());
 }
 
 #[test]
-fn a_rehearsal_tells_the_same_and_changes_nothing() {
+fn a_dry_run_of_a_merge_prints_the_same_and_changes_nothing() {
     let project = ran_elsewhere(Matrix::new("t").behave(&["ok", "exit3"]));
     for flags in [&["merge", "other", "--dry-run"][..], &["merge", "other", "--dry-run", "--replace"]] {
-        let told = project.orchestrate(flags).code(0);
+        let printed = project.orchestrate(flags).code(0);
         let expected =
             "other: 2 jobs (2 taken), 1 saved plan (1 taken)\nnothing was changed, because of --dry-run\n";
-        assert_eq!(told.stdout, expected);
+        assert_eq!(printed.stdout, expected);
     }
     assert!(!project.path("runs").exists(), "not even the store");
     project.orchestrate(&["run", "t.yaml"]).code(10);
@@ -402,7 +398,7 @@ fn a_rehearsal_tells_the_same_and_changes_nothing() {
 #[test]
 fn a_job_that_runs_here_is_left_alone() {
     let project = waiting(1);
-    project.let_go();
+    project.release_workers();
     project.orchestrate(&["run", "t.yaml", "--store", "other"]).code(0);
     fs::remove_file(project.release()).unwrap();
     let run = project.start(&["run", "t.yaml"]);
@@ -414,31 +410,31 @@ fn a_job_that_runs_here_is_left_alone() {
     }
     let merged = project.orchestrate(&["merge", "other"]).code(16);
     prints(&merged, "cpu_m_fp32_bs4_run1 is busy: ");
-    project.let_go();
+    project.release_workers();
     run.wait().code(0);
     assert_eq!(fates(&project.orchestrate(&["merge", "other", "--json"]).code(16)), ["conflict"]);
     project.assert_quiet();
 }
 
 #[test]
-fn a_run_that_goes_on_meanwhile_does_not_repeat_what_was_merged() {
+fn a_concurrent_run_does_not_repeat_merged_jobs() {
     let project = waiting(2);
-    project.let_go();
+    project.release_workers();
     project.orchestrate(&["run", "t.yaml", "--store", "other", "--only", "repeat=2"]).code(0);
     fs::remove_file(project.release()).unwrap();
     let run = project.start(&["run", "t.yaml"]);
     project.wait_started(2);
     prints(&project.orchestrate(&["merge", "other"]).code(0), "other: 1 job (1 taken)");
-    project.let_go();
+    project.release_workers();
     run.wait().code(0);
     assert_eq!((project.started(), project.records().len()), (2, 2));
     project.assert_quiet();
 }
 
 #[test]
-fn a_job_that_runs_over_there_is_unfinished_and_what_is_finished_is_taken() {
+fn a_job_running_in_the_other_store_is_unfinished() {
     let project = waiting(2);
-    project.let_go();
+    project.release_workers();
     project.orchestrate(&["run", "t.yaml", "--store", "other", "--only", "repeat=1"]).code(0);
     fs::remove_file(project.release()).unwrap();
     let run = project.start(&["run", "t.yaml", "--store", "other"]);
@@ -449,9 +445,9 @@ fn a_job_that_runs_over_there_is_unfinished_and_what_is_finished_is_taken() {
     prints(&merged, "other: 2 jobs (1 taken, 1 unfinished)");
     assert_eq!(dirs(&project, "runs").len(), 1);
     copy(&project, "other", "copy");
-    project.let_go();
+    project.release_workers();
     run.wait().code(0);
-    // Nobody runs the copy to its end.
+    // The copy of a running attempt never ends.
     let merged = project.orchestrate(&["merge", "copy"]).code(0);
     prints(&merged, ": attempt 1 has no record: it was running when it was copied, or was cut off\n");
     prints(&project.orchestrate(&["merge", "other"]).code(0), "other: 2 jobs (1 taken, 1 already here)");
@@ -479,7 +475,7 @@ fn results_that_no_matrix_of_this_store_declares_are_listed() {
 }
 
 #[test]
-fn a_plan_that_is_taken_does_not_become_the_last_one() {
+fn a_merged_plan_does_not_become_the_last_one() {
     let project = ran_elsewhere(Matrix::new("t")).and(Matrix::new("mine").batches(&[8]));
     project.orchestrate(&["run", "mine.yaml"]).code(0);
     project.orchestrate(&["merge", "other"]).code(0);
@@ -498,11 +494,11 @@ fn several_stores_are_merged_one_after_another() {
     prints(&merged, "b: 2 jobs (1 taken, 1 conflict), 1 saved plan (1 already here)\n");
     let [first, second] = ["a", "b"].map(|name| record(&dirs(&project, name)[0]));
     let here = record(&dirs(&project, "runs")[0]);
-    assert!(here == first && here != second, "the first one that brings it");
+    assert!(here == first && here != second, "the first store that has it wins");
 }
 
 #[test]
-fn a_second_merge_is_refused_while_one_is_at_work() {
+fn a_second_concurrent_merge_is_refused() {
     let project = ran_elsewhere(Matrix::new("t"));
     let other = OwnerLock::take(&project.path("runs/.merging"), "merge").unwrap();
     let refused = project.orchestrate(&["merge", "other"]).code(12);
@@ -521,7 +517,7 @@ fn a_second_merge_is_refused_while_one_is_at_work() {
 }
 
 #[test]
-fn no_name_or_file_of_another_store_commands_a_terminal() {
+fn names_and_files_of_another_store_are_escaped() {
     let project = ran_elsewhere(Matrix::new("t"));
     let there = dirs(&project, "other").remove(0);
     let red = "\u{1b}[31mred\u{9b}";

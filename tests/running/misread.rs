@@ -1,5 +1,5 @@
-//! A store of an older version, which read some floats as their neighbours: nothing of it runs again, and what is
-//! left over is named.
+//! A store of an older version, which read some floats as a neighbouring float: its jobs do not run again, and leftover
+//! directories are named.
 
 use std::fs;
 use std::path::Path;
@@ -9,15 +9,15 @@ use orchestrate::plan::{Standing, quote};
 
 use crate::harness::{Matrix, Project, edit_sealed};
 
-/// What the matrix declares, and the directory of its job: the id is the hash of these digits.
+/// The declared number, and the id of its job, which is a hash of these digits.
 const DECLARED: (&str, &str) =
     ("0.0025118864315095794", "a1dde7cbf59befd80355c848cfe4bb75fa3b48c76ad4df8f0132683a47dff1a5");
 
-/// What the older version read where it had written that, and the directory in which it ran the job again.
+/// The number that the older version read instead, and the id under which it ran the job again.
 const MISREAD: (&str, &str) =
     ("0.002511886431509579", "3fb7a15ca0976478818b0ddd7736fe1a99a461feec0c0884b7fc414a9d226b85");
 
-/// The program does not exist: whatever is started fails.
+/// Its program does not exist, so a job that is started fails.
 const MATRIX: &str = r#"name: t
 models: [m]
 batches: [4]
@@ -63,7 +63,8 @@ fn a_number_that_was_misread_runs_once() {
     assert_eq!(project.inventory().problems, []);
 }
 
-/// What `run`, `run` and `resume` of the older version left: the declared job with its last record, and its misreading.
+/// The store after `run`, `run` and `resume` of the older version: the declared job with its record, and the misread
+/// one.
 fn old_store() -> Project {
     let project = Project::new();
     fs::write(project.path("t.yaml"), MATRIX).unwrap();
@@ -77,7 +78,7 @@ fn old_store() -> Project {
 }
 
 #[test]
-fn what_an_older_version_measured_is_read_and_what_is_left_over_is_named() {
+fn old_results_are_read_and_leftovers_are_named() {
     let project = old_store();
     let inventory = project.inventory();
     assert_eq!(inventory.problems, []);
@@ -110,7 +111,7 @@ fn what_an_older_version_measured_is_read_and_what_is_left_over_is_named() {
 }
 
 #[test]
-fn what_is_left_over_is_explained() {
+fn leftovers_are_explained() {
     let project = old_store();
     project.orchestrate(&["run", "t.yaml"]).code(0);
     let explained = project.orchestrate(&["explain", &dir_name(MISREAD.1)]).code(0).stdout;
@@ -127,7 +128,7 @@ fn what_is_left_over_is_explained() {
 
 /// A matrix that declares neither number, and one that declares both.
 #[test]
-fn what_other_plans_declare_is_not_misread() {
+fn jobs_declared_by_other_plans_are_not_misread() {
     let project = old_store();
     let other = MATRIX.replace("name: t", "name: u").replace("models: [m]", "models: [n]");
     let axis = format!("axes: {{ lr: [{}, {}] }}", DECLARED.0, MISREAD.0);
@@ -139,9 +140,9 @@ fn what_other_plans_declare_is_not_misread() {
     }
 }
 
-/// `resume` of the older version read the plan and saved what it had read.
+/// `resume` of the older version saved the plan as it had read it.
 #[test]
-fn a_plan_that_was_misread_is_named_and_made_anew() {
+fn a_misread_plan_is_named_and_saved_again() {
     let project = old_store();
     project.orchestrate(&["run", "t.yaml"]).code(0);
     let path = project.path("runs/.plans/t.json");
@@ -157,7 +158,7 @@ fn a_plan_that_was_misread_is_named_and_made_anew() {
 }
 
 #[test]
-fn a_directory_that_holds_another_jobs_key_is_named_with_what_to_do() {
+fn a_directory_with_the_key_of_another_job_gets_a_hint() {
     let project = old_store();
     let (own, copy) = (project.path("runs").join(dir_name(DECLARED.1)), project.path("runs/renamed"));
     fs::rename(&own, &copy).unwrap();

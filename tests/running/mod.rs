@@ -1,4 +1,4 @@
-//! Runs: every way in which a worker can end, and every way in which a run can be cut off.
+//! Runs: every outcome of a worker, and every interruption of a run.
 
 mod broken;
 mod check_worker;

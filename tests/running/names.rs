@@ -1,4 +1,4 @@
-//! Names in files that others may have written: none of them leads out of the store or of the report's directory.
+//! Names in files of unknown origin: they cannot refer to paths outside of the store or the report.
 
 use std::fs;
 use std::path::Path;
@@ -37,7 +37,7 @@ const VERBS: [&[&str]; 5] = [
 ];
 
 #[test]
-fn a_plan_whose_name_is_a_path_is_refused_and_nothing_is_written() {
+fn a_plan_named_like_a_path_is_refused() {
     let project = with_plan("/matrix/name", "../../pwn");
     let before = files(&project.path(""));
     for verb in VERBS {
@@ -49,7 +49,7 @@ fn a_plan_whose_name_is_a_path_is_refused_and_nothing_is_written() {
             .says("hint: save a new plan");
     }
     assert_eq!(files(&project.path("")), before);
-    // The matrix says what it is called, so the plan is made anew.
+    // The matrix declares its name, so the plan is saved again.
     project.orchestrate(&["run", "t.yaml"]).code(0);
     project.orchestrate(&["report", "t"]).code(0);
 }
@@ -80,7 +80,7 @@ fn a_job_whose_env_or_model_is_a_path_is_refused() {
 }
 
 #[test]
-fn a_key_or_record_whose_env_is_a_path_says_nothing_usable() {
+fn a_key_or_record_with_a_path_as_env_is_unusable() {
     let project = Project::with(Matrix::new("t"));
     project.orchestrate(&["run", "t.yaml"]).code(0);
     let dir = project.store().job_dirs().unwrap().remove(0);
@@ -97,12 +97,12 @@ fn a_key_or_record_whose_env_is_a_path_says_nothing_usable() {
 }
 
 #[test]
-fn a_word_that_is_no_name_names_no_plan() {
+fn an_invalid_name_selects_no_plan() {
     let project = Project::with(Matrix::new("t"));
     project.orchestrate(&["run", "t.yaml"]).code(0);
     fs::copy(project.path("runs/.plans/t.json"), project.path("secret.json")).unwrap();
     fs::copy(project.path("runs/.plans/t.json"), project.path("runs/.plans/a copy.json")).unwrap();
     project.orchestrate(&["resume", "../../secret"]).code(4).says("has no saved plan `../../secret`");
-    // What is not named as a plan is none.
+    // A file whose name is not a valid plan name is ignored.
     project.orchestrate(&["resume"]).code(0);
 }

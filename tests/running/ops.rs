@@ -1,4 +1,4 @@
-//! Jobs whose worker profiles operators: which configs have them, what the worker is asked, how they end.
+//! Profile jobs by operator: their configs, the request to the worker, their outcomes.
 
 use orchestrate::job::Kind;
 use orchestrate::record::{Outcome, Record};
@@ -17,7 +17,7 @@ fn asked(record: &Record) -> Option<&str> {
 }
 
 #[test]
-fn a_worker_that_says_it_can_profiles_each_config_once_in_the_same_run() {
+fn a_worker_that_can_profile_does_so_once_per_config() {
     let project = Project::with(Matrix::new("t").behave(&["profiles"]).batches(&[4, 8]).repeats(2));
     project.orchestrate(&["plan", "t.yaml"]).code(0);
     let planned = project.orchestrate(&["plan", "t.yaml", "--json"]).json();
@@ -45,7 +45,7 @@ fn a_worker_that_says_it_can_profiles_each_config_once_in_the_same_run() {
 }
 
 #[test]
-fn a_worker_that_does_not_say_so_has_no_such_jobs() {
+fn a_worker_without_the_capability_gets_no_profile_jobs() {
     let project = Project::with(Matrix::new("t").repeats(2));
     let ended = project.orchestrate(&["run", "t.yaml"]).code(0);
     assert!(ended.stderr.contains("2 jobs: 2 to run;"), "{ended:?}");
@@ -77,11 +77,11 @@ fn a_matrix_turns_profiles_on_and_off() {
     flag.orchestrate(&["run", "t.yaml", "--profile", "ops"]).code(0);
     assert_eq!(of_kind(&flag, Kind::Ops).len(), 1);
     let status = flag.orchestrate(&["status", "t"]).code(0);
-    assert!(!status.stderr.contains("has changed"), "the flag is no change of the file: {status:?}");
+    assert!(!status.stderr.contains("has changed"), "the flag does not change the file: {status:?}");
 }
 
 #[test]
-fn a_worker_that_was_asked_and_reports_nothing_was_not_profiled() {
+fn a_profile_job_without_operators_is_not_profiled() {
     let project = Project::with(Matrix::new("t").behave(&["profiles-nothing"]));
     project.orchestrate(&["run", "t.yaml"]).code(10).says("the worker reported no operators");
     let [record] = &of_kind(&project, Kind::Ops)[..] else { panic!("one config") };
@@ -99,7 +99,7 @@ fn a_worker_that_was_asked_and_reports_nothing_was_not_profiled() {
 }
 
 #[test]
-fn a_profile_that_cannot_be_is_bad_output() {
+fn an_impossible_profile_is_bad_output() {
     for (behaviour, message) in [
         ("half-ops", "measurement.json is not valid JSON"),
         ("impossible-ops", "ops.operators[0].calls is 0: expected at least 1"),
@@ -113,7 +113,7 @@ fn a_profile_that_cannot_be_is_bad_output() {
 }
 
 #[test]
-fn a_variable_of_the_shell_asks_no_worker() {
+fn a_variable_of_the_shell_requests_no_profile() {
     let project = Project::with(Matrix::new("t").behave(&["profiles"]));
     let mut command = project.command(&["run", "t.yaml"]);
     let output = command.env("ORCHESTRATE_OPERATORS", "9").output().unwrap();
@@ -132,7 +132,7 @@ fn a_variable_of_the_shell_asks_no_worker() {
 }
 
 #[test]
-fn every_verb_has_a_word_for_the_kind() {
+fn every_verb_supports_the_kind() {
     let project = Project::with(Matrix::new("t").behave(&["profiles"]));
     project.orchestrate(&["run", "t.yaml"]).code(0);
     let label = of_kind(&project, Kind::Ops)[0].label.clone();

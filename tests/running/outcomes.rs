@@ -1,4 +1,4 @@
-//! Every way in which a worker can end has its outcome, and the rest of the matrix runs.
+//! Each behaviour of a worker has its outcome, and the other jobs of the matrix run.
 
 use std::os::unix::fs::PermissionsExt;
 
@@ -6,8 +6,8 @@ use orchestrate::record::Outcome;
 
 use crate::harness::{Matrix, Project, Running, edit_sealed, is_alive, wait_for};
 
-/// The expected result of each behaviour of the fake worker: the outcome's kind, a part of its sentence, and the number
-/// of attempts if one retry is allowed.
+/// The expected result of each behaviour of the fake worker: kind of the outcome, a part of its sentence, number of
+/// attempts if one retry is allowed.
 const EXPECTED: &[(&str, &str, &str, u32)] = &[
     ("ok", "succeeded", "", 1),
     ("unsynchronised", "succeeded", "", 1),
@@ -36,7 +36,7 @@ const EXPECTED: &[(&str, &str, &str, u32)] = &[
 ];
 
 #[test]
-fn every_behaviour_has_its_outcome_and_the_rest_runs() {
+fn every_behaviour_has_its_outcome_and_the_other_jobs_run() {
     let behaviours: Vec<&str> = EXPECTED.iter().map(|(behaviour, ..)| *behaviour).collect();
     let project =
         Project::with(Matrix::new("t").behave(&behaviours).limits("timeout: 60s, retries: 1, grace: 10s"));
@@ -86,7 +86,7 @@ fn a_measurement_in_the_current_directory_is_named() {
     );
 }
 
-/// `status` shows what `explain` does.
+/// `status` shows the same as `explain`.
 #[test]
 fn a_setting_that_differs_is_shown_with_both_values() {
     let project = Project::with(Matrix::new("t").behave(&["mismatch"]));
@@ -112,10 +112,10 @@ fn a_process_left_behind_is_killed_even_outside_the_group() {
     }
 }
 
-/// A shell that becomes `orchestrate` hands on its background jobs. They are no worker's.
+/// `orchestrate` inherits the background jobs of a shell that runs it with `exec`. They do not belong to a worker.
 #[test]
 #[cfg(target_os = "linux")]
-fn a_child_that_was_there_before_is_left_alone() {
+fn an_inherited_child_is_left_alone() {
     let project = Project::with(Matrix::new("t").behave(&["leave-hidden-daemon"]));
     let mut command = project.in_environment(std::process::Command::new("sh"));
     let script = format!(
@@ -124,14 +124,14 @@ fn a_child_that_was_there_before_is_left_alone() {
     );
     command.args(["-c", &script]);
     Running::start(command).wait().code(0);
-    end_what_was_there_before(&project);
+    end_inherited_child(&project);
     assert_nothing_left(&project);
 }
 
-/// Nor are its children, if it ends while a job runs.
+/// The same is true of its children, if it ends while a job runs.
 #[test]
 #[cfg(target_os = "linux")]
-fn the_child_of_a_child_that_was_there_before_is_left_alone() {
+fn a_grandchild_of_an_inherited_child_is_left_alone() {
     let project = Project::new();
     let matrix = Matrix::new("t").behave(&["leave-hidden-daemon"]).flag("--release", &project.release());
     let project = project.and(matrix);
@@ -147,15 +147,15 @@ fn the_child_of_a_child_that_was_there_before_is_left_alone() {
     std::fs::write(project.path("end"), "").unwrap();
     let parent = std::fs::read_to_string(project.path("parent")).unwrap();
     wait_for("the end of its parent", || !is_alive(parent.trim().parse().unwrap()));
-    project.let_go();
+    project.release_workers();
     run.wait().code(0);
-    end_what_was_there_before(&project);
+    end_inherited_child(&project);
     assert_nothing_left(&project);
 }
 
 /// Asserts that the process whose number the file `before` has is still alive, and ends it.
 #[cfg(target_os = "linux")]
-fn end_what_was_there_before(project: &Project) {
+fn end_inherited_child(project: &Project) {
     let text = std::fs::read_to_string(project.path("before")).unwrap();
     let before: i32 = text.trim().parse().unwrap();
     assert!(is_alive(before));
@@ -193,18 +193,18 @@ fn a_worker_that_vanishes_stops_the_run() {
     let run = project.start(&["run", "t.yaml"]);
     project.wait_started(1);
     std::fs::remove_file(&worker).unwrap();
-    project.let_go();
+    project.release_workers();
     run.wait().code(10).says("3 jobs could not be started in a row");
     assert_eq!((project.started(), project.records().len()), (1, 4));
 }
 
 /// It still prunes larger batches.
 #[test]
-fn a_verdict_survives_an_interruption() {
+fn an_out_of_memory_verdict_survives_an_interruption() {
     let project = Project::new();
     let matrix = Matrix::new("t").behave(&["oom"]).batches(&[4, 8]).flag("--release", &project.release());
     let project = project.and(matrix);
-    project.let_go();
+    project.release_workers();
     let pruned =
         |project: &Project| project.orchestrate(&["status", "--json"]).json()["counts"]["pruned"].clone();
     project.orchestrate(&["run", "t.yaml"]).code(10);
@@ -227,7 +227,7 @@ fn a_pruned_batch_is_tried_again_once_there_is_more_memory() {
     ran.says("batch 4 of the same config already ran out of memory on ").says(", with ");
     project.orchestrate(&["run", "t.yaml", "--only", "batch=8"]).code(0);
     assert_eq!(project.started(), 1, "as long as nothing has changed");
-    // As if the host had less memory then.
+    // As if the host had had less memory.
     edit_sealed(&project.store().job_dirs().unwrap()[0].record(), |record| {
         record["provenance"]["host"]["memory_bytes"] = (1 << 20).into();
     });
@@ -236,7 +236,7 @@ fn a_pruned_batch_is_tried_again_once_there_is_more_memory() {
 }
 
 #[test]
-fn a_worker_that_runs_too_long_is_stopped_whatever_it_does() {
+fn a_worker_over_its_time_limit_is_stopped() {
     let project = Project::with(
         Matrix::new("t").behave(&["hang", "ignore-sigint"]).limits("timeout: 1s, retries: 0, grace: 1s"),
     );
@@ -259,7 +259,7 @@ fn out_of_memory_prunes_other_repeats_and_larger_batches_of_the_same_config() {
 }
 
 #[test]
-fn a_program_that_cannot_be_started_stops_the_run_at_once() {
+fn a_program_that_cannot_be_started_stops_the_run() {
     // It is executable, but the system cannot execute it.
     let project = Project::new();
     let program = project.path("worker");
@@ -327,7 +327,7 @@ fn a_command_of_a_dry_run_works_when_pasted_and_changes_no_result() {
     let bytes = || files.each_ref().map(|path| std::fs::read(path).unwrap());
     let before = bytes();
 
-    // A variable that was added makes the job stale, so it is printed although it is done.
+    // An added variable makes the job stale, so its command is printed although it is done.
     let project = project.and(
         Matrix::new("t")
             .behave(&["iterations"])

@@ -1,4 +1,4 @@
-//! A worker can write without end. Its output is bounded, nothing of its measurement is lost, and the cut is said.
+//! Workers with unlimited output. The logs are bounded, the cut is reported, and the measurement is not affected.
 
 use std::fs;
 use std::path::PathBuf;
@@ -9,7 +9,7 @@ use crate::harness::{Matrix, Project, wait_for};
 
 const LIMITS: &str = "timeout: 60s, retries: 0, grace: 1s, output: 64KiB";
 const LIMIT: u64 = 64 << 10;
-/// What stands where bytes were cut.
+/// The beginning of the line that replaces cut bytes.
 const MARK: &str = "[orchestrate cut ";
 
 /// The output file `name` of the only job's first attempt.
@@ -24,7 +24,7 @@ fn cut(text: &str) -> Option<u64> {
 }
 
 #[test]
-fn an_output_over_its_limit_loses_its_middle_and_the_job_succeeds() {
+fn an_output_over_its_limit_is_cut_in_the_middle() {
     let project = Project::with(Matrix::new("t").behave(&["chatty"]).limits(LIMITS));
     project.orchestrate(&["run", "t.yaml"]).code(0);
     let record = project.record();
@@ -36,7 +36,7 @@ fn an_output_over_its_limit_loses_its_middle_and_the_job_succeeds() {
         assert!(text.len() as u64 <= LIMIT, "{name} has {} bytes", text.len());
         assert!(text.ends_with(end), "{name}: {}", &text[text.len() - 40..]);
         assert_eq!(cut(&text), noted, "{name}");
-        // Each line of the middle is there or was cut. The ends of the cut can go through a line.
+        // Each line of the middle is kept or cut. The ends of the cut can be within a line.
         let kept = text.matches(line).count() as u64;
         let missing = lines - kept;
         assert!(missing.abs_diff(noted.unwrap() / 7) <= 3, "{name}: {kept} lines kept, {noted:?} bytes cut");
@@ -48,7 +48,7 @@ fn an_output_over_its_limit_loses_its_middle_and_the_job_succeeds() {
 }
 
 #[test]
-fn the_last_words_of_a_chatty_worker_are_why_it_failed() {
+fn the_last_lines_of_a_chatty_worker_are_its_failure_message() {
     let project = Project::with(Matrix::new("t").behave(&["chatty-exit3"]).limits(LIMITS));
     project.orchestrate(&["run", "t.yaml"]).code(10);
     let message = Some("RuntimeError: it went wrong".to_owned());
@@ -57,7 +57,7 @@ fn the_last_words_of_a_chatty_worker_are_why_it_failed() {
 
 /// A pipe through `orchestrate` would end the worker when `orchestrate` dies.
 #[test]
-fn an_endless_output_is_bounded_whoever_watches_and_the_worker_lives_on() {
+fn an_endless_output_is_bounded_across_adoption() {
     let project = Project::new();
     let until = project.path("until");
     let project = project.and(Matrix::new("t").behave(&["endless"]).limits(LIMITS).flag("--until", &until));

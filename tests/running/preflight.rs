@@ -1,4 +1,4 @@
-//! A command that cannot work is named before any job is started.
+//! A command that cannot work is reported before any job starts.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -24,7 +24,7 @@ fn python() -> PathBuf {
     found.into_iter().find(|path| path.is_file()).expect("python3 on the PATH")
 }
 
-/// Runs the matrix, which is refused because of `why`. Nothing was started, and the dry run says the same.
+/// Checks that the matrix is refused with `why`, by a run, which starts no job, and by a dry run.
 fn refuses(project: &Project, why: &str) {
     let says = |ended: Ended| ended.code(1).says("the worker of env `cpu` cannot work").says(why);
     says(project.orchestrate(&["run", "m.yaml"])).says("`worker.command`");
@@ -40,7 +40,7 @@ fn a_missing_program_or_script_is_named() {
     let python = python();
     let command = format!("[{python:?}, -u, train.py, \"{{batch}}\"]");
     refuses(&project(&command), "there is no train.py in ");
-    // What only looks like a script is left to the worker.
+    // A later argument that looks like a script is not checked.
     let other = project("[sh, -c, \"exit 3\", other.py]");
     other.orchestrate(&["run", "m.yaml"]).code(10).says("exited with code 3");
 }
@@ -59,7 +59,7 @@ fn a_module_that_the_interpreter_does_not_find_is_named() {
         refuses(&project, &missing);
     }
     write("import json\nif True\n");
-    refuses(&project, "source/train.py is not read by ");
+    refuses(&project, "source/train.py cannot be parsed by ");
 
     // None of these is certain to fail.
     let makes_it = "import sys\nsys.modules['no_such_module'] = sys\n";
@@ -81,7 +81,7 @@ fn a_module_that_the_interpreter_does_not_find_is_named() {
 }
 
 #[test]
-fn python_path_is_that_of_the_worker() {
+fn the_python_path_of_the_worker_is_used() {
     let python = python();
     let project = project(&format!("[{python:?}, train.py]"));
     fs::write(project.path("train.py"), "import mine\nraise SystemExit('it ran')\n").unwrap();
@@ -95,9 +95,9 @@ fn python_path_is_that_of_the_worker() {
     project.orchestrate(&["run", "m.yaml"]).code(10).says("it ran");
 }
 
-/// Whatever Python runs is not refused.
+/// A script that Python can run is never refused.
 #[test]
-fn a_script_is_looked_at_as_python_runs_it() {
+fn a_script_is_checked_as_python_runs_it() {
     let python = python();
     let run = |project: &Project| project.orchestrate(&["run", "m.yaml"]).code(10).says("it ran");
     let given = |words: &str| project(&format!("[{python:?}, {words}, \"{{batch}}\"]"));
@@ -141,7 +141,7 @@ fn a_script_is_looked_at_as_python_runs_it() {
 
 /// A launcher that chooses another interpreter is not judged by its own.
 #[test]
-fn only_known_launchers_run_the_script_by_their_own_interpreter() {
+fn only_known_launchers_are_checked_with_their_interpreter() {
     for (launcher, words, why) in [
         ("torchrun", "train.py", Some("train.py imports `no_such_module`")),
         ("torchrun", "-m, package, train.py", None),
@@ -160,7 +160,7 @@ fn only_known_launchers_run_the_script_by_their_own_interpreter() {
 
 /// An interpreter can take seconds to start.
 #[test]
-fn each_script_is_looked_at_once_however_many_jobs_run_it() {
+fn each_script_is_checked_once() {
     let project = project("[./python3, \"train_{batch}.py\"]");
     let text = "#!/bin/sh\n[ \"$2\" = -c ] && echo \"$4\" >> looks\necho it ran >&2\nexit 1\n";
     write_program(&project.path("python3"), text);
@@ -176,7 +176,7 @@ fn each_script_is_looked_at_once_however_many_jobs_run_it() {
     assert_eq!(all, ["train_4.py", "train_8.py"]);
 }
 
-/// An interpreter that says who it is and whom it started, and never answers.
+/// An interpreter that reports its PID and that of its child, and never answers.
 fn silent_python(project: &Project) -> Vec<i32> {
     let path = project.path("asked");
     wait_for("a question", || fs::read_to_string(&path).is_ok_and(|text| text.ends_with('\n')));
@@ -202,7 +202,7 @@ fn a_stop_ends_an_interpreter_that_never_answers() {
         running.signal(signal);
         running.wait().code(11).says(&format!("stopped by {name}"));
         for process in processes {
-            wait_for("the end of the interpreter and what it started", || !is_alive(process));
+            wait_for("the end of the interpreter and its child", || !is_alive(process));
         }
         assert_eq!(project.store().job_dirs().unwrap().len(), 0);
     }

@@ -1,5 +1,5 @@
-//! A launcher such as `torchrun` starts ranks that hold no lock. If `orchestrate`, `time` and the launcher are killed,
-//! the ranks are waited for, adopted and ended as any worker is.
+//! A launcher such as `torchrun` starts ranks that have no lock. If `orchestrate`, `time` and the launcher are killed,
+//! the ranks are waited for, adopted and ended like any worker.
 #![cfg(target_os = "linux")]
 
 use std::fs;
@@ -15,11 +15,11 @@ use crate::harness::{Matrix, Project, Running, edit_sealed, wait_for};
 
 const FIRST: &str = "cpu_m_fp32_bs4_run1";
 
-/// What is said of the ranks that are waited for.
+/// The beginning of the message about ranks that a run waits for.
 const WAITING: &str =
     "waiting for the worker of cpu_m_fp32_bs4_run1, started by an orchestrate that died (processes ";
 
-/// Three jobs with this launcher, whose ranks wait until they are let go.
+/// Three jobs with this launcher, whose ranks wait until they are released.
 fn three_jobs(launcher: &'static str) -> Project {
     let project = Project::new();
     let matrix = Matrix::new("t").behave(&[launcher]).repeats(3).flag("--release", &project.release());
@@ -38,13 +38,13 @@ fn kill_all_but_the_ranks(project: &Project, run: Running) {
     let chain = getpgid(Some(launcher)).unwrap();
     run.kill();
     killpg(chain, Signal::SIGKILL).unwrap();
-    // Where the first process does not reap, zombies stay.
+    // In containers whose first process does not reap, zombies remain.
     let (table, group) = (ProcessTable::of_system(), chain.as_raw().unsigned_abs());
     let lives = |pid| table.stat(pid).is_some_and(|stat| stat.group == group && stat.state != 'Z');
     wait_for("the end of the launcher", || !table.pids().into_iter().any(lives));
 }
 
-/// How many processes the first attempt in `store` has.
+/// The number of processes of the first attempt in `store`.
 fn processes(project: &Project, store: &str) -> usize {
     let dir = project.path(store).read_dir().unwrap().map(|entry| entry.unwrap());
     let dir = dir.filter(|entry| entry.file_name().to_string_lossy().starts_with(FIRST)).map(|it| it.path());
@@ -56,7 +56,7 @@ fn count(project: &Project, state: &str) -> u64 {
     project.orchestrate(&["status", "--json"]).json()["counts"][state].as_u64().unwrap()
 }
 
-/// Every job succeeded, in so many executions, and so many were adopted.
+/// Checks that every job succeeded, and the numbers of executions and adopted attempts.
 #[track_caller]
 fn assert_complete(project: &Project, executions: usize, adopted: usize) -> Vec<Record> {
     let records = project.records();
@@ -71,7 +71,7 @@ fn assert_complete(project: &Project, executions: usize, adopted: usize) -> Vec<
 }
 
 #[test]
-fn ranks_that_outlive_everybody_are_waited_for_and_their_measurement_counts() {
+fn ranks_that_survive_their_launcher_are_adopted() {
     for launcher in ["ranks", "bare-ranks"] {
         let project = three_jobs(launcher);
         kill_all_but_the_ranks(&project, project.start(&["run", "t.yaml"]));
@@ -81,7 +81,7 @@ fn ranks_that_outlive_everybody_are_waited_for_and_their_measurement_counts() {
         let mut resume = project.start(&["resume"]);
         resume.wait_for_line(WAITING);
         assert_eq!((project.started(), processes(&project, "runs")), (1, 2));
-        project.let_go();
+        project.release_workers();
         resume.wait().code(0);
         let records = assert_complete(&project, 3, 1);
         let first = records.iter().find(|record| record.label == FIRST).unwrap();
@@ -90,21 +90,21 @@ fn ranks_that_outlive_everybody_are_waited_for_and_their_measurement_counts() {
 }
 
 #[test]
-fn two_that_wait_for_the_same_ranks_adopt_them_once() {
+fn two_runs_waiting_for_the_same_ranks_adopt_them_once() {
     let project = three_jobs("bare-ranks");
     kill_all_but_the_ranks(&project, project.start(&["run", "t.yaml"]));
     let mut one = project.start(&["resume"]);
     one.wait_for_line(WAITING);
     let mut other = project.start(&["run", "t.yaml"]);
     other.wait_for_line(&format!("waiting for {FIRST}, held by orchestrate (pid {})", one.pid()));
-    project.let_go();
+    project.release_workers();
     one.wait().code(0);
     other.wait().code(0);
     assert_complete(&project, 3, 1);
 }
 
 #[test]
-fn one_that_waits_for_the_host_sees_the_ranks_of_whom_it_waited_for() {
+fn a_run_waiting_for_a_killed_one_waits_for_its_ranks() {
     let project = three_jobs("bare-ranks");
     let first = project.start(&["run", "t.yaml"]);
     project.wait_started(1);
@@ -112,13 +112,13 @@ fn one_that_waits_for_the_host_sees_the_ranks_of_whom_it_waited_for() {
     second.wait_for_line("waiting for this host");
     kill_all_but_the_ranks(&project, first);
     second.wait_for_line(WAITING);
-    project.let_go();
+    project.release_workers();
     second.wait().code(0);
     assert_complete(&project, 3, 1);
 }
 
 #[test]
-fn a_run_of_other_jobs_waits_for_the_ranks_and_leaves_them_to_their_own() {
+fn a_run_of_other_jobs_waits_for_the_ranks_without_adopting_them() {
     let project = three_jobs("bare-ranks");
     let project = project.and(Matrix::new("other").batches(&[8]));
     kill_all_but_the_ranks(&project, project.start(&["run", "t.yaml"]));
@@ -130,7 +130,7 @@ fn a_run_of_other_jobs_waits_for_the_ranks_and_leaves_them_to_their_own() {
     let mut resume = project.start(&["resume", "t"]);
     resume.wait_for_line(WAITING);
     assert_eq!(project.started(), 1);
-    project.let_go();
+    project.release_workers();
     resume.wait().code(0);
     other.wait().code(0);
     assert_eq!((project.started(), project.records().len()), (4, 4));
@@ -149,7 +149,7 @@ fn ranks_beyond_the_time_limit_are_ended() {
     resume.wait_for_line("exceeds its time limit of 1m");
     project.wait_started(2);
     assert_eq!(processes(&project, "runs"), 0);
-    project.let_go();
+    project.release_workers();
     resume.wait().code(0);
     let dir = project.store().job_dirs().unwrap().remove(0);
     let adopted = dir.attempt(1).load_record().unwrap().unwrap();
@@ -169,7 +169,7 @@ fn ctrl_c_leaves_the_ranks_alone() {
     assert_eq!(processes(&project, "runs"), 2);
     let mut resume = project.start(&["resume"]);
     resume.wait_for_line(WAITING);
-    project.let_go();
+    project.release_workers();
     resume.wait().code(0);
     assert_complete(&project, 3, 1);
 }
@@ -189,22 +189,22 @@ fn stop_ends_the_ranks() {
 }
 
 #[test]
-fn stop_ends_ranks_that_somebody_waits_for() {
+fn stop_ends_ranks_that_a_run_waits_for() {
     let project = three_jobs("bare-ranks");
     kill_all_but_the_ranks(&project, project.start(&["run", "t.yaml"]));
     let mut resume = project.start(&["resume"]);
     resume.wait_for_line(WAITING);
     project.orchestrate(&["stop", FIRST]).code(0);
     resume.wait_for_line("start  cpu_m_fp32_bs4_run");
-    project.let_go();
+    project.release_workers();
     resume.wait().code(11);
-    assert_eq!(project.started(), 3, "it is not tried again at once");
+    assert_eq!(project.started(), 3, "it is not tried again");
     project.assert_quiet();
 }
 
-/// The launcher alone was killed, so its end is known, and what it left behind is ended.
+/// Only the launcher was killed, so its end is known, and its leftover processes are ended.
 #[test]
-fn ranks_whose_launcher_was_seen_to_end_are_ended() {
+fn ranks_are_ended_if_only_their_launcher_was_killed() {
     let project = three_jobs("bare-ranks");
     let run = project.start(&["run", "t.yaml"]);
     project.wait_started(1);
@@ -213,7 +213,7 @@ fn ranks_whose_launcher_was_seen_to_end_are_ended() {
     let resume = project.start(&["resume"]);
     project.wait_started(2);
     assert_eq!(processes(&project, "runs"), 0);
-    project.let_go();
+    project.release_workers();
     resume.wait().code(0);
     assert_complete(&project, 4, 0);
     let dir = project.store().job_dirs().unwrap().remove(0);
@@ -223,18 +223,18 @@ fn ranks_whose_launcher_was_seen_to_end_are_ended() {
 }
 
 #[test]
-fn a_store_that_is_reached_by_another_path_has_the_same_ranks() {
+fn ranks_are_found_through_another_path_to_the_store() {
     let project = three_jobs("bare-ranks");
     kill_all_but_the_ranks(&project, project.start(&["run", "t.yaml"]));
     symlink(project.path("runs"), project.path("link")).unwrap();
     let mut resume = project.start(&["resume", "--store", "link"]);
     resume.wait_for_line(WAITING);
-    project.let_go();
+    project.release_workers();
     resume.wait().code(0);
     assert_complete(&project, 3, 1);
 }
 
-/// Their measurement is lost, for they write to where the store was. But nothing runs beside them.
+/// Their measurement is lost, because they write to the former path. But no job runs beside them.
 #[test]
 fn ranks_of_a_store_that_was_moved_are_waited_for() {
     let project = three_jobs("ranks");
@@ -243,13 +243,13 @@ fn ranks_of_a_store_that_was_moved_are_waited_for() {
     let mut resume = project.start(&["resume", "--store", "moved"]);
     resume.wait_for_line(WAITING);
     assert_eq!(project.started(), 1);
-    project.let_go();
+    project.release_workers();
     resume.wait().code(0);
     fs::rename(project.path("moved"), project.path("runs")).unwrap();
     assert_complete(&project, 4, 0);
 }
 
-/// A copy has no ranks, and neither has an attempt of another boot, nor one that began when they had run for long.
+/// A copy of the store has no ranks. The same is true of attempts of another boot, or that began after the ranks.
 #[test]
 fn ranks_belong_to_no_other_attempt() {
     let project = three_jobs("ranks");

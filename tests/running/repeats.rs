@@ -1,4 +1,4 @@
-//! Results decide how often a config runs: `until`, and `replace_marked`.
+//! Repeats that depend on results: `until` and `replace_marked`.
 
 use std::path::PathBuf;
 
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::harness::{Hog, Project, edit_sealed, reports_load};
 
-/// Thresholds that leave no run out, however busy the machine of the tests is.
+/// Thresholds that leave no run out, even on a busy machine.
 const DEAF: &str = "thresholds: { foreign_cores: 10000, foreign_share: 1, foreign_above: 10000, overlap_s: 86400, \
                     switches: 1000, switches_floor: 1000000, system_share: 1 }";
 
@@ -31,7 +31,7 @@ fn matrix(project: &Project, repeats: &str, behaviours: &str, more: &str) -> Str
 fn project(repeats: &str, behaviours: &str, more: &str) -> Project {
     let project = Project::new();
     let yaml = matrix(&project, repeats, behaviours, more);
-    project.let_go();
+    project.release_workers();
     project.and_yaml(&yaml)
 }
 
@@ -41,7 +41,7 @@ fn counts(project: &Project) -> Value {
     project.orchestrate(&["status", "--json"]).json()["counts"].clone()
 }
 
-/// How often the config with each behaviour was started.
+/// The number of starts of the config with this behaviour.
 fn started(project: &Project, behaviour: &str) -> usize {
     let records = project.records();
     let is_of = |record: &&orchestrate::record::Record| {
@@ -73,7 +73,7 @@ fn each_config_runs_until_its_interval_is_narrow() {
     project.assert_quiet();
 }
 
-/// The blocks stay whole: in each, every config that still needs it runs once.
+/// Blocks stay complete: in each, every config that needs more repeats runs once.
 #[test]
 fn repeats_are_added_block_by_block() {
     let project = project(UNTIL, "[ok, scattered]", "limits: { retries: 0 }");
@@ -89,7 +89,7 @@ fn repeats_are_added_block_by_block() {
 }
 
 #[test]
-fn who_resumes_decides_as_the_run_would_have() {
+fn resume_decides_as_the_interrupted_run() {
     let project = Project::new();
     let yaml = matrix(&project, UNTIL, "[ok]", "limits: { retries: 0 }");
     let project = project.and_yaml(&yaml);
@@ -97,10 +97,10 @@ fn who_resumes_decides_as_the_run_would_have() {
     project.wait_started(1);
     run.signal_until_gone(Signal::SIGINT).code(11);
     assert_eq!(counts(&project)["if_needed"], 4);
-    project.let_go();
+    project.release_workers();
     project.orchestrate(&["resume"]).code(0);
     assert_eq!((project.started(), counts(&project)["not_needed"].clone()), (9, 4.into()));
-    // A narrower interval needs more, and a wider one does not take back what is done.
+    // A narrower interval needs more repeats, and a wider one does not remove done ones.
     let edited =
         |until: &str| matrix(&project, &format!("{{ min: 10, max: 12, until: {until} }}"), "[ok]", "");
     std::fs::write(project.path("m.yaml"), edited("1%")).unwrap();
@@ -120,12 +120,12 @@ fn a_failed_repeat_is_a_failure_and_others_take_its_place() {
 fn a_config_that_only_fails_is_given_up_after_the_fewest_repeats() {
     let project = project(UNTIL, "[exit3, ok]", "limits: { retries: 0 }");
     let ran = project.orchestrate(&["run", "m.yaml"]).code(10);
-    ran.says("no more repeats of cpu_m_fp32_bs4 behave=exit3: none has a result, and 3 failed");
+    ran.says("no more repeats of cpu_m_fp32_bs4 behave=exit3: no repeat has a result, and 3 failed");
     let found = counts(&project);
     assert_eq!((&found["done"], &found["failed"], &found["not_needed"]), (&8.into(), &3.into(), &13.into()));
 }
 
-/// Makes the records of these repeats those of runs that did not have the quiet that they asked for.
+/// Edits the records of these repeats, so that they waited for quiet in vain.
 fn unsettle(project: &Project, repeats: &[u32]) {
     for dir in project.store().job_dirs().unwrap() {
         let record = dir.load_record().unwrap().unwrap();
@@ -144,7 +144,7 @@ fn attempts(project: &Project) -> Vec<u32> {
 }
 
 #[test]
-fn what_marks_leave_out_is_repeated_at_the_end_and_bounded() {
+fn runs_left_out_are_repeated_at_the_end_up_to_a_limit() {
     let project = project("{ min: 3, replace_marked: 1 }", "[ok]", "limits: { retries: 0 }");
     project.orchestrate(&["run", "m.yaml", "--only", "repeat=1,2"]).code(0);
     assert_eq!(attempts(&project), [1, 1], "nothing is marked");
@@ -169,7 +169,7 @@ fn what_marks_leave_out_is_repeated_at_the_end_and_bounded() {
 }
 
 #[test]
-fn a_run_repeats_what_it_finds_to_be_marked() {
+fn a_run_repeats_marked_jobs() {
     if !reports_load() {
         return;
     }
@@ -181,7 +181,7 @@ fn a_run_repeats_what_it_finds_to_be_marked() {
 }
 
 #[test]
-fn a_replacement_that_was_cut_off_is_made_by_the_next_run() {
+fn an_interrupted_replacement_is_made_by_the_next_run() {
     let project = project("{ min: 2, replace_marked: 1 }", "[ok]", "limits: { retries: 0 }");
     project.orchestrate(&["run", "m.yaml"]).code(0);
     unsettle(&project, &[1, 2]);
@@ -194,7 +194,7 @@ fn a_replacement_that_was_cut_off_is_made_by_the_next_run() {
         project.inventory().jobs.values().all(|standing| matches!(standing, Standing::Done(_)))
     };
     assert!(all_done(&project), "the old records stay");
-    project.let_go();
+    project.release_workers();
     project.orchestrate(&["resume"]).code(0);
     assert!(all_done(&project));
     assert!(attempts(&project).iter().all(|attempt| *attempt > 1), "{:?}", attempts(&project));

@@ -1,4 +1,4 @@
-//! What a number rests on cannot change unnoticed.
+//! Changes of records, plans and evidence are detected.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -48,7 +48,7 @@ fn an_edited_record_is_no_result() {
     let edited = text.replace("\"elapsed_s\": 0.5", "\"elapsed_s\": 0.1");
     assert_ne!(text, edited);
     fs::write(&path, edited).unwrap();
-    let why = "record.json was changed after it was written: its seal does not hold";
+    let why = "record.json was changed after it was written: its seal does not match";
     let status = project.orchestrate(&["status"]).code(0).stdout;
     assert!(status.contains(why) && !status.contains("images/s  8"), "{status}");
     for verb in [&["explain", "behave=iterations"][..], &["plan", "t.yaml"], &["verify"]] {
@@ -66,15 +66,15 @@ fn every_bit_of_a_record_counts() {
     let dir = success(&project);
     let whole = fs::read(dir.record()).unwrap();
     let id = dir.load_record().unwrap().unwrap().id;
-    let why = "record.json was changed after it was written: its seal does not hold";
+    let why = "record.json was changed after it was written: its seal does not match";
     for index in 0..whole.len() {
         // A bit of each byte here; the test of the seal itself flips them all.
         let mut changed = whole.clone();
         changed[index] ^= 1 << (index % 8);
         fs::write(dir.record(), changed).unwrap();
-        let told = dir.load_record().unwrap_err().to_string();
-        // In the seal itself, the flip can make it no JSON at all.
-        assert!(told == why || told.starts_with("record.json is torn"), "byte {index}: {told}");
+        let error = dir.load_record().unwrap_err().to_string();
+        // A flip within the seal can break the JSON.
+        assert!(error == why || error.starts_with("record.json is torn"), "byte {index}: {error}");
     }
     let edited = String::from_utf8(whole).unwrap().replace("\"repeat\": 1", "\"repeat\": 2");
     fs::write(dir.record(), edited).unwrap();
@@ -84,7 +84,7 @@ fn every_bit_of_a_record_counts() {
 
 /// `FLIPS=all` flips every byte of every file, which takes some ten minutes.
 #[test]
-fn a_flipped_byte_changes_no_number_unsaid() {
+fn a_flipped_byte_changes_no_number_unreported() {
     let project = finished();
     let before = tables(&project);
     let all = std::env::var("FLIPS").is_ok_and(|flips| flips == "all");
@@ -98,9 +98,9 @@ fn a_flipped_byte_changes_no_number_unsaid() {
             fs::write(&path, changed).unwrap();
             let verified = project.orchestrate(&["verify"]);
             let aggregated = project.orchestrate(&["aggregate"]);
-            let told = format!("{}{}", aggregated.stderr, tables(&project)["metrics.csv"]);
+            let reported = format!("{}{}", aggregated.stderr, tables(&project)["metrics.csv"]);
             let is_same = aggregated.code == Some(0) && tables(&project) == before;
-            assert!(is_same || told.contains(&name), "{}, byte {index}: {aggregated:?}", path.display());
+            assert!(is_same || reported.contains(&name), "{}, byte {index}: {aggregated:?}", path.display());
             let rests_on_nothing = ["stdout.log", "stderr.log", "command.sh", "README.md", "lock"];
             if !rests_on_nothing.contains(&&*name) {
                 assert_eq!(verified.code, Some(1), "{}, byte {index}: {verified:?}", path.display());
@@ -115,7 +115,7 @@ fn a_flipped_byte_changes_no_number_unsaid() {
 }
 
 #[test]
-fn a_changed_file_of_evidence_takes_its_run_out_and_is_named() {
+fn a_changed_evidence_file_excludes_its_run() {
     let project = finished();
     let dir = success(&project);
     let path = dir.attempt(1).iterations();
@@ -134,7 +134,7 @@ fn a_changed_file_of_evidence_takes_its_run_out_and_is_named() {
     assert!(explained.contains(&format!("`rm -r {directory}` to run it again")), "{explained}");
     let verified = project.orchestrate(&["verify"]).code(1);
     assert!(verified.stdout.contains(&format!("{name}: {why}\n")), "{verified:?}");
-    // Nothing rests on it any more, but what the record holds stays.
+    // The file is no longer used, but the values in the record remain.
     fs::remove_file(&path).unwrap();
     let why = "iterations.csv was deleted after the record was written";
     project.orchestrate(&["aggregate"]).code(0).says(why);
@@ -146,12 +146,12 @@ fn a_changed_file_of_evidence_takes_its_run_out_and_is_named() {
 }
 
 #[test]
-fn a_saved_plan_that_was_changed_is_made_anew_and_what_is_older_has_no_seal() {
+fn a_changed_plan_is_saved_again_and_old_records_have_no_seal() {
     let project = finished();
     let plan = project.path("runs/.plans/t.json");
     let text = fs::read_to_string(&plan).unwrap();
     fs::write(&plan, text.replace("\"batch\": 4", "\"batch\": 8")).unwrap();
-    let why = "it was changed after it was written: its seal does not hold";
+    let why = "it was changed after it was written: its seal does not match";
     for verb in [&["resume"][..], &["status"], &["aggregate"]] {
         project.orchestrate(verb).code(12).says(why).says("save a new plan: `orchestrate run MATRIX.yaml`");
     }
@@ -160,7 +160,7 @@ fn a_saved_plan_that_was_changed_is_made_anew_and_what_is_older_has_no_seal() {
     project.orchestrate(&["run", "t.yaml"]).code(10);
     assert_eq!(fs::read_to_string(&plan).unwrap(), text);
 
-    // What an older version wrote counts as it did.
+    // Files of an older version without a seal are still valid.
     let record = success(&project).record();
     edit_sealed(&record, |record| record["schema"] = 1.into());
     let text = fs::read_to_string(&record).unwrap();

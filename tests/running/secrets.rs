@@ -1,4 +1,4 @@
-//! Secret variables: the worker gets their values, and no file of ours has them.
+//! Secret variables: the worker gets their values, and orchestrate writes them to no file.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -8,7 +8,7 @@ use std::process::{Command, Output};
 
 use crate::harness::{Project, edit_sealed};
 
-/// A matrix whose worker writes what it sees of `names` to `seen`. `env` are further keys of its env.
+/// A matrix whose worker appends the values of the variables `names` to the file `seen`. `env` adds keys to its env.
 fn matrix(names: &[&str], env: &str) -> String {
     let words: Vec<String> = names.iter().map(|name| format!("{name}=${{{name}:-nothing}}")).collect();
     let measured = r#"{ \"schema\": 1, \"samples\": 40, \"elapsed_s\": 0.5, \"synchronized\": true,
@@ -71,8 +71,8 @@ fn the_value_of_a_secret_reaches_the_worker_and_nothing_else() {
         assert_eq!(files_with(&project.path(directory), "hush"), Vec::<String>::new());
     }
     let environment = project.record().provenance.environment.clone();
-    let told = ["HF_TOKEN", "PLAIN", "MY_PASSPHRASE", "CACHE_KEY"].map(|name| environment[name].as_str());
-    assert_eq!(told, ["set", "set", "set", "open"]);
+    let recorded = ["HF_TOKEN", "PLAIN", "MY_PASSPHRASE", "CACHE_KEY"].map(|name| environment[name].as_str());
+    assert_eq!(recorded, ["set", "set", "set", "open"]);
     let label = "cpu_m_fp32_bs4_run1";
     let verbs: [&[&str]; 5] = [
         &["plan", "m.yaml", "--json"],
@@ -87,7 +87,7 @@ fn the_value_of_a_secret_reaches_the_worker_and_nothing_else() {
     }
 }
 
-/// Envs with a mistake on a line that holds a secret or beside it, with the line and the word of the mistake.
+/// Envs with a mistake on the line of a secret or next to it, with the line and the word of the mistake.
 const MISTAKES: &[(&str, usize, &str)] = &[
     ("e: { device: cpu, variables: { HF_TOKEN: hush }, repeets: 1 }", 5, "`repeets`"),
     ("e: { device: cpu, repeets: 1, variables: { HF_TOKEN: hush } }", 5, "`repeets`"),
@@ -142,7 +142,7 @@ fn a_mistake_beside_a_secret_is_shown_without_its_value() {
 }
 
 #[test]
-fn a_changed_secret_is_not_seen_but_an_added_and_a_removed_one_are() {
+fn an_added_or_removed_secret_is_a_change_but_a_new_value_is_not() {
     let why = |project: &Project| {
         let plan = project.orchestrate(&["plan", "m.yaml", "--json"]).json();
         plan["jobs"][0]["why"].as_str().map(str::to_owned)
@@ -155,28 +155,28 @@ fn a_changed_secret_is_not_seen_but_an_added_and_a_removed_one_are() {
     assert_eq!(why(&project).as_deref(), Some("$DB_PASS not set → set; $HF_TOKEN set → not set"));
 }
 
-/// A matrix whose worker writes what it sees of three addresses, two of which it inherits.
+/// A matrix whose worker writes the values of three variables with addresses, two of which it inherits.
 fn addresses(env: &str) -> String {
     matrix(&["HTTPS_PROXY", "TORCH_MIRROR", "PIP_INDEX_URL"], env)
 }
 
 #[test]
-fn a_password_in_an_address_is_a_secret_that_nobody_declared() {
+fn a_password_in_an_address_is_an_implicit_secret() {
     let env = "pass: [HTTPS_PROXY], variables: { PIP_INDEX_URL: 'https://me:hush%21@host/simple' }";
     let project = Project::new().and_yaml(&addresses(env));
     let environment = [
         ("HTTPS_PROXY", "http://a:80,http://me:hush2@host:3128"),
         ("TORCH_MIRROR", "https://hush3@host/a@b"),
     ];
-    let told = [
-        "$HTTPS_PROXY holds a password in its value, so it is treated as a secret",
-        "$TORCH_MIRROR holds a password in its value, so it is treated as a secret",
+    let notes = [
+        "$HTTPS_PROXY contains a password, so it is treated as a secret",
+        "$TORCH_MIRROR contains a password, so it is treated as a secret",
     ];
     let dry = orchestrate(&project, &["run", "m.yaml", "--dry-run"], &environment);
     assert!(dry.status.success() && !said(&dry).contains("hush"), "{dry:?}");
     let ran = orchestrate(&project, &["run", "m.yaml"], &environment);
     assert!(ran.status.success() && !said(&ran).contains("hush"), "{ran:?}");
-    for name in told {
+    for name in notes {
         assert_eq!(said(&ran).matches(name).count(), 1, "{name}: {ran:?}");
     }
     let saw = format!(
@@ -219,7 +219,7 @@ fn an_address_without_a_password_is_no_secret() {
 }
 
 #[test]
-fn of_an_address_with_a_password_it_is_compared_whether_it_is_set() {
+fn an_address_with_a_password_is_compared_by_presence() {
     let project = Project::new().and_yaml(&addresses("pass: [HTTPS_PROXY]"));
     let with = |password: &str| format!("http://me:{password}@host:3128");
     let (first, second) = (with("hush1"), with("hush2"));
@@ -234,7 +234,7 @@ fn of_an_address_with_a_password_it_is_compared_whether_it_is_set() {
     let both = [("HTTPS_PROXY", &*first), ("TORCH_MIRROR", &*second)];
     assert_eq!(why(&both), "$TORCH_MIRROR not set → set");
 
-    // Until now, the value stood in the record and in the script.
+    // Older versions wrote the value into the record and the script.
     let dir = &project.store().job_dirs().unwrap()[0];
     edit_sealed(&dir.record(), |record| {
         let provenance = record["provenance"].as_object_mut().unwrap();
@@ -259,7 +259,7 @@ fn of_an_address_with_a_password_it_is_compared_whether_it_is_set() {
 }
 
 #[test]
-fn a_password_that_everybody_may_see_is_declared_so() {
+fn not_secret_exposes_a_password_in_an_address() {
     let env = "variables: { PIP_INDEX_URL: 'https://guest:guest@host/' }, not_secret: [PIP_INDEX_URL]";
     let project = Project::new().and_yaml(&addresses(env));
     project.orchestrate(&["run", "m.yaml"]).code(0);
@@ -274,7 +274,7 @@ fn a_password_that_everybody_may_see_is_declared_so() {
 }
 
 #[test]
-fn resume_finds_secrets_again_or_says_that_it_cannot_before_anything_runs() {
+fn resume_requires_its_secrets_before_anything_runs() {
     let in_file = matrix(&["HF_TOKEN"], "variables: { HF_TOKEN: hush1 }");
     let project = Project::new().and_yaml(&in_file);
     // A plan is saved, and its job fails because it has no worker yet.
@@ -302,7 +302,7 @@ fn resume_finds_secrets_again_or_says_that_it_cannot_before_anything_runs() {
 }
 
 #[test]
-fn a_secret_that_is_no_text_is_not_called_missing() {
+fn a_secret_outside_utf8_is_reported_as_such() {
     let project = Project::new().and_yaml(&matrix(&["HF_TOKEN"], "secret: [HF_TOKEN]"));
     let mut command = project.command(&["run", "m.yaml"]);
     let output = command.env("HF_TOKEN", OsStr::from_bytes(b"hush\xff")).output().unwrap();
@@ -332,9 +332,9 @@ fn a_call_by_hand_takes_secrets_from_its_own_environment() {
     assert_eq!(seen(&project), "HF_TOKEN=hush1\nHF_TOKEN=hush 2\n");
 }
 
-/// Until now, values stood in the plan and in the record.
+/// Older versions wrote values into the plan and the record.
 #[test]
-fn what_an_older_version_wrote_is_not_shown_and_leaves_the_plan() {
+fn secrets_in_old_files_are_hidden_and_removed_from_the_plan() {
     let project = Project::new().and_yaml(&matrix(&["HF_TOKEN"], "variables: { HF_TOKEN: hush1 }"));
     project.orchestrate(&["run", "m.yaml"]).code(0);
     let plan = project.path("runs/.plans/m.json");

@@ -1,4 +1,4 @@
-//! Requested is effective, for external workers too: every declared parameter that a worker reports is compared.
+//! Every declared parameter that a worker reports is compared with the reported value, for external workers too.
 
 use orchestrate::record::Outcome;
 use serde_json::{Value, json};
@@ -29,15 +29,15 @@ fn a_declared_parameter_that_is_ignored_fails_the_job() {
 #[test]
 fn a_parameter_of_the_shipped_worker_is_compared_at_its_default_too() {
     let mismatch = "did not run as requested: warmup 3 instead of 10";
-    assert_eq!(sentence("\"warmup\": 3", &["{warmup}"], ""), mismatch, "the command tells it the default");
-    assert_eq!(sentence("\"warmup\": 3", &[], "warmup: 10"), mismatch, "the matrix says the default");
-    assert_eq!(outcome("\"warmup\": 3", &[], ""), Outcome::Succeeded, "nobody told it");
+    assert_eq!(sentence("\"warmup\": 3", &["{warmup}"], ""), mismatch, "the command contains the default");
+    assert_eq!(sentence("\"warmup\": 3", &[], "warmup: 10"), mismatch, "the matrix declares the default");
+    assert_eq!(outcome("\"warmup\": 3", &[], ""), Outcome::Succeeded, "it is in neither");
 }
 
-/// Command lines only have texts, so a text can stand for a number or a switch. Otherwise each kind is compared with
-/// its own.
+/// A worker that repeats its command line reports texts, so a text can equal a number or a switch. Otherwise, values of
+/// different types differ.
 #[test]
-fn numbers_are_compared_by_value_and_texts_letter_by_letter() {
+fn numbers_are_compared_by_value_and_texts_exactly() {
     let cases = [
         ("32", "32.0", true),
         ("32", "\"32\"", true),
@@ -66,7 +66,7 @@ fn numbers_are_compared_by_value_and_texts_letter_by_letter() {
 }
 
 #[test]
-fn the_record_keeps_what_the_worker_reported() {
+fn the_record_keeps_the_reported_settings() {
     let said =
         "\"own\": { \"a\": [1, 2.5, null] }, \"text\": \"é\", \"size\": 32.0, \"none\": null, \"rate\": 0.1";
     let matrix = own_worker(said, &["{size}"], "repeats: 1\nparams: { size: 32 }", "");
@@ -88,21 +88,21 @@ fn an_unconfirmed_parameter_is_reported_once() {
     let words = ["{compile}", "{size}", "{mode}"];
     let params = "repeats: 3\nparams: { compile: true, size: 32, mode: fast }";
     let project = Project::new().and_yaml(&own_worker("\"mode\": \"fast\"", &words, params, ""));
-    let told = "`compile` and `size` are declared, but the record has no effective value for them";
+    let reason = "`compile` and `size` are declared, but the record has no effective value for them";
     let run = project.orchestrate(&["run", "m.yaml"]).code(0);
-    assert_eq!(run.stderr.matches(told).count(), 1, "{run:?}");
-    assert!(run.stderr.contains(&format!("not confirmed: {told}: 3 jobs")), "{run:?}");
+    assert_eq!(run.stderr.matches(reason).count(), 1, "{run:?}");
+    assert!(run.stderr.contains(&format!("not confirmed: {reason}: 3 jobs")), "{run:?}");
     let status = project.orchestrate(&["status"]).code(0);
-    assert_eq!(status.stdout.matches(&format!("not confirmed: {told}: 3 jobs")).count(), 1, "{status:?}");
+    assert_eq!(status.stdout.matches(&format!("not confirmed: {reason}: 3 jobs")).count(), 1, "{status:?}");
     let status = project.orchestrate(&["status", "--json"]).json();
     assert_eq!(status["unconfirmed"], json!([{ "parameters": ["compile", "size"], "jobs": 3 }]));
     for verb in ["show", "explain"] {
         let page = project.orchestrate(&[verb, "cpu_resnet18_fp32_bs4_run2"]).code(0).stdout;
-        assert_eq!(page.matches(told).count(), 1, "{page}");
+        assert_eq!(page.matches(reason).count(), 1, "{page}");
     }
     project.orchestrate(&["report"]).code(0);
     let page = std::fs::read_to_string(project.path("report/m/report.md")).unwrap();
-    assert_eq!(page.matches(&format!("- Not confirmed: {told} (1 row).")).count(), 1, "{page}");
+    assert_eq!(page.matches(&format!("- Not confirmed: {reason} (1 row).")).count(), 1, "{page}");
 }
 
 #[test]
@@ -116,9 +116,9 @@ fn a_confirmed_parameter_is_not_reported() {
     }
 }
 
-/// A setting that the worker chose splits rows, whether it was requested or not.
+/// A setting that the worker chose splits rows, whether or not it was requested.
 #[test]
-fn runs_that_report_different_settings_are_never_pooled() {
+fn runs_with_different_reported_settings_are_never_pooled() {
     let rows = |settings: &str| {
         let project = Project::new().and_yaml(&own_worker(settings, &[], "repeats: 3", ""));
         project.orchestrate(&["run", "m.yaml"]).code(0);

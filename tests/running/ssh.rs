@@ -1,5 +1,5 @@
-//! Envs on hosts that `ssh` reaches, with an `ssh` of the tests' own: what is copied there, handed over, fetched, lost,
-//! stopped and shown. A host is a directory, which is its home.
+//! Envs on hosts that `ssh` reaches, with a fake `ssh`: copying, submitting, fetching, losing, stopping and showing
+//! jobs. A host is a directory, which is its home.
 
 use std::fs;
 use std::path::PathBuf;
@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use crate::harness::{Ended, Matrix, Project, Running, prints, wait_for};
 
-/// What the tests' `ssh` does: `hosts/` is the directory of homes and of orders to misbehave.
+/// The fake `ssh`: `hosts/` contains the homes, and files that cause faults.
 const SSH: &str = r#"#!/bin/sh
 hosts='HOSTS'
 while [ "$1" != -- ]; do shift; done
@@ -42,12 +42,12 @@ struct Hosts {
 }
 
 impl Hosts {
-    /// The matrix `t` of these repeats, whose env runs on `away`.
+    /// The matrix `t` with these repeats, whose env runs on `away`.
     fn new(repeats: u32) -> Hosts {
         Hosts::with(|_| Matrix::new("t").repeats(repeats).env(on_away("")))
     }
 
-    /// The same, with workers that wait until they are let go.
+    /// The same, with workers that wait until they are released.
     fn waiting(repeats: u32) -> Hosts {
         Hosts::with(|project| {
             Matrix::new("t").repeats(repeats).env(on_away("")).flag("--release", &project.release())
@@ -74,15 +74,15 @@ impl Hosts {
         self.start(arguments).wait()
     }
 
-    fn order(&self, what: &str) {
-        fs::write(self.project.path("hosts").join(what), "").unwrap();
+    fn cause(&self, fault: &str) {
+        fs::write(self.project.path("hosts").join(fault), "").unwrap();
     }
 
-    fn no_longer(&self, what: &str) {
-        fs::remove_file(self.project.path("hosts").join(what)).unwrap();
+    fn cease(&self, fault: &str) {
+        fs::remove_file(self.project.path("hosts").join(fault)).unwrap();
     }
 
-    /// A path in the directory that stands for the project on `away`.
+    /// A path in the directory of the project on `away`.
     fn away(&self, path: &str) -> PathBuf {
         self.project.path("hosts/away/orchestrate/t").join(path)
     }
@@ -95,14 +95,14 @@ impl Hosts {
         fs::write(&file, yaml.replace(old, new)).unwrap();
     }
 
-    /// The files of the queue of `away` that end like this.
+    /// The files of the queue of `away` with this ending.
     fn queue_files(&self, ending: &str) -> Vec<PathBuf> {
         let Ok(entries) = fs::read_dir(self.away("runs/.hosted")) else { return Vec::new() };
         let paths = entries.map(|entry| entry.unwrap().path());
         paths.filter(|path| path.to_string_lossy().ends_with(ending)).collect()
     }
 
-    /// Pulls the plug of `away`: kills its run and the worker of it.
+    /// Restarts `away`: kills its run and the worker.
     fn pull_the_plug(&self) {
         let began: Value =
             serde_json::from_slice(&fs::read(&self.queue_files(".began")[0]).unwrap()).unwrap();
@@ -114,14 +114,14 @@ impl Hosts {
     }
 }
 
-/// An env on `away`, which has this very program, and more keys.
+/// An env on `away`, which uses this program, with the keys `more`.
 fn on_away(more: &str) -> String {
     let program = env!("CARGO_BIN_EXE_orchestrate");
     format!("device: cpu, where: {{ ssh: {{ host: away, program: \"{program}\"{more} }} }}")
 }
 
 #[test]
-fn a_matrix_runs_on_a_host_and_its_results_come_here() {
+fn a_matrix_runs_on_a_host_and_its_results_are_fetched() {
     let hosts = Hosts::new(3);
     let run = hosts.orchestrate(&["run", "t.yaml"]).code(0);
     run.says("away has 3 jobs of cpu").says("done   cpu_m_fp32_bs4_run3");
@@ -130,7 +130,7 @@ fn a_matrix_runs_on_a_host_and_its_results_come_here() {
     prints(hosts.orchestrate(&["run", "t.yaml"]).code(0), "t: all 3 jobs are done");
     prints(hosts.orchestrate(&["status"]).code(0), "t: 3 jobs: 3 done");
     hosts.orchestrate(&["verify"]).code(0);
-    assert_eq!(hosts.queue_files(".began").len(), 1, "what is done is not handed over again");
+    assert_eq!(hosts.queue_files(".began").len(), 1, "done jobs are not submitted again");
 }
 
 #[test]
@@ -149,7 +149,7 @@ fn this_program_and_the_files_of_the_project_are_copied() {
 }
 
 #[test]
-fn local_jobs_and_those_of_a_host_belong_to_one_run() {
+fn local_and_remote_jobs_belong_to_one_run() {
     let hosts = Hosts::new(2);
     hosts.replace_in_matrix("envs: { cpu: ", "envs: { here: { device: cpu }, cpu: ");
     hosts.orchestrate(&["run", "t.yaml"]).code(0);
@@ -165,29 +165,29 @@ fn local_jobs_and_those_of_a_host_belong_to_one_run() {
 }
 
 #[test]
-fn whoever_stops_following_leaves_the_host_alone_and_resume_fetches() {
+fn ctrl_c_leaves_the_host_alone_and_resume_fetches() {
     let hosts = Hosts::waiting(2);
     let mut run = hosts.start(&["run", "t.yaml"]);
     hosts.project.wait_started(1);
     run.wait_for_line("away: 2 under way");
     run.signal(Signal::SIGINT);
-    run.wait().code(11).says("away keeps 2 jobs: `orchestrate status t --watch` follows them");
+    run.wait().code(11).says("away still has 2 jobs: `orchestrate status t --watch` follows them");
     prints(hosts.orchestrate(&["status"]).code(0), "away: under way: 2 jobs");
     prints(hosts.orchestrate(&["explain", "cpu_m_fp32_bs4_run2"]).code(0), "away: under way");
-    hosts.project.let_go();
+    hosts.project.release_workers();
     wait_for("the run to end on its host", || hosts.queue_files(".ended").len() == 1);
     hosts.orchestrate(&["resume"]).code(0);
     hosts.project.assert_complete(2, 2);
 }
 
 #[test]
-fn two_who_follow_double_nothing() {
+fn two_followers_run_no_job_twice() {
     let hosts = Hosts::waiting(2);
     let first = hosts.start(&["run", "t.yaml"]);
     hosts.project.wait_started(1);
     let mut second = hosts.start(&["run", "t.yaml"]);
     second.wait_for_line("away: 2 under way");
-    hosts.project.let_go();
+    hosts.project.release_workers();
     first.wait().code(0);
     second.wait().code(0);
     hosts.project.assert_complete(2, 2);
@@ -195,14 +195,14 @@ fn two_who_follow_double_nothing() {
 }
 
 #[test]
-fn who_comes_late_repeats_nothing_that_another_one_has_closed() {
+fn a_late_follower_repeats_no_finished_task() {
     let hosts = Hosts::waiting(2);
     let first = hosts.start(&["run", "t.yaml"]);
     hosts.project.wait_started(1);
     let mut late = hosts.start(&["run", "t.yaml"]);
     late.wait_for_line("away: 2 under way");
     late.signal(Signal::SIGSTOP);
-    hosts.project.let_go();
+    hosts.project.release_workers();
     first.wait().code(0);
     late.signal(Signal::SIGCONT);
     late.wait().code(0);
@@ -210,20 +210,20 @@ fn who_comes_late_repeats_nothing_that_another_one_has_closed() {
 }
 
 #[test]
-fn a_host_that_does_not_answer_is_asked_again() {
+fn an_unreachable_host_is_asked_again() {
     let hosts = Hosts::new(2);
-    hosts.order("down-away");
+    hosts.cause("down-away");
     let mut run = hosts.start(&["run", "t.yaml"]);
     run.wait_for_line("not handed to away yet: cannot ask `ssh`: away: ssh: connect to host away port 22");
-    hosts.no_longer("down-away");
+    hosts.cease("down-away");
     run.wait().code(0);
     hosts.project.assert_complete(2, 2);
 }
 
 #[test]
-fn a_connection_that_is_cut_loses_and_doubles_nothing() {
+fn a_cut_connection_loses_and_repeats_no_job() {
     let hosts = Hosts::new(2);
-    hosts.order("lose-answer");
+    hosts.cause("lose-answer");
     hosts.orchestrate(&["run", "t.yaml"]).code(0).says("closed by remote host");
     hosts.project.assert_complete(2, 2);
     assert_eq!(hosts.queue_files(".began").len(), 1, "the host had it");
@@ -235,14 +235,14 @@ fn a_host_that_was_restarted_gets_its_jobs_again() {
     let run = hosts.start(&["run", "t.yaml"]);
     hosts.project.wait_started(1);
     hosts.pull_the_plug();
-    hosts.project.let_go();
-    run.wait().code(0).says("its run on away was lost, because its host was restarted or somebody killed it");
+    hosts.project.release_workers();
+    run.wait().code(0).says("its run on away was lost, because its host was restarted or it was killed");
     assert_eq!(hosts.queue_files(".began").len(), 2);
     hosts.project.assert_complete(2, 3);
 }
 
 #[test]
-fn stop_ends_what_runs_there_and_resume_completes_it() {
+fn stop_ends_remote_jobs_and_resume_completes_them() {
     let hosts = Hosts::waiting(2);
     let run = hosts.start(&["run", "t.yaml"]);
     hosts.project.wait_started(1);
@@ -250,23 +250,23 @@ fn stop_ends_what_runs_there_and_resume_completes_it() {
     hosts.project.assert_quiet();
     run.wait().code(11);
     let stopped = hosts.project.started();
-    hosts.project.let_go();
+    hosts.project.release_workers();
     hosts.orchestrate(&["resume"]).code(0);
     hosts.project.assert_complete(2, stopped + 2);
 }
 
 #[test]
-fn a_failure_is_the_jobs_and_a_later_success_replaces_it() {
+fn a_failure_on_a_host_is_replaced_by_a_later_success() {
     let hosts = Hosts::with(|_| Matrix::new("t").behave(&["exit3"]).env(on_away("")));
     let run = hosts.orchestrate(&["run", "t.yaml"]).code(10);
     run.says("FAILED cpu_m_fp32_bs4_run1 exited with code 3");
     let first = hosts.project.record();
     hosts.orchestrate(&["resume"]).code(10).says("exited with code 3");
-    assert!(hosts.project.record().attempt > first.attempt, "the last attempt is the one that is told");
+    assert!(hosts.project.record().attempt > first.attempt, "the record is that of the last attempt");
 }
 
 #[test]
-fn a_re_run_on_a_host_replaces_what_was_here() {
+fn a_rerun_on_a_host_replaces_the_local_result() {
     let hosts = Hosts::with(|_| Matrix::new("t").behave(&["unsynchronised"]).env(on_away("")));
     hosts.orchestrate(&["run", "t.yaml"]).code(0);
     assert_eq!(hosts.project.record().attempt, 1);
@@ -276,35 +276,35 @@ fn a_re_run_on_a_host_replaces_what_was_here() {
 }
 
 #[test]
-fn what_a_worker_prints_over_there_is_shown_here() {
+fn output_of_a_remote_worker_is_shown_locally() {
     let hosts = Hosts::waiting(1);
     let mut run = hosts.start(&["run", "t.yaml"]);
     hosts.project.wait_started(1);
     run.wait_for_line("away: 1 under way");
     prints(hosts.orchestrate(&["logs", "cpu_m_fp32_bs4_run1"]).code(0), "");
-    hosts.project.let_go();
+    hosts.project.release_workers();
     run.wait().code(0);
 }
 
 #[test]
-fn a_dry_run_tells_the_host_and_asks_nobody() {
+fn a_dry_run_prints_the_host_without_connecting() {
     let hosts = Hosts::new(2);
-    hosts.order("down-away");
+    hosts.cause("down-away");
     let run = hosts.orchestrate(&["run", "t.yaml", "--dry-run"]).code(0);
     prints(run, "# 2 jobs of cpu on away, in orchestrate/t");
     assert!(!hosts.project.path("runs").exists());
 }
 
 #[test]
-fn hosts_check_tells_what_is_missing() {
+fn hosts_check_reports_unreachable_hosts() {
     let hosts = Hosts::new(2);
     let checked = hosts.orchestrate(&["hosts", "check", "t.yaml"]).code(0);
     prints(checked, "away: 2 jobs of cpu, in orchestrate/t");
     assert_eq!(hosts.project.started(), 0);
-    hosts.order("down-away");
+    hosts.cause("down-away");
     let checked = hosts.orchestrate(&["hosts", "check", "t.yaml"]).code(1);
     let checked = prints(checked, "cannot run: cannot ask `ssh`: away: ssh: connect to host away port 22");
-    checked.says("hint: `ssh away true` must work without a password");
+    checked.says("hint: `ssh away true` must work without a password:");
     let json = hosts.orchestrate(&["hosts", "check", "t.yaml", "--json"]).code(1);
     let json: Value = serde_json::from_str(&json.stdout).unwrap();
     assert_eq!((json[0]["host"].as_str(), json[0]["can_run"].as_bool()), (Some("away"), Some(false)));
@@ -329,7 +329,7 @@ fn envs_that_share_a_directory_get_their_own_files_and_setup() {
 }
 
 #[test]
-fn to_look_changes_no_file_that_jobs_use() {
+fn status_changes_no_file_that_jobs_use() {
     let hosts = Hosts::with(|project| {
         Matrix::new("t")
             .env("device: cpu, where: { ssh: { host: away, files: [conf] } }")
@@ -343,17 +343,17 @@ fn to_look_changes_no_file_that_jobs_use() {
     run.signal(Signal::SIGINT);
     run.wait().code(11);
     fs::write(hosts.project.path("conf/a.txt"), "edited").unwrap();
-    // As if this were another build than that which handed the job over.
+    // As if another build had submitted the job.
     fs::rename(hosts.away(".orchestrate/bin"), hosts.away(".orchestrate/earlier")).unwrap();
     prints(hosts.orchestrate(&["status"]).code(0), "away: under way: 1 job");
     assert_eq!(fs::read_to_string(hosts.away("conf/a.txt")).unwrap(), "handed over");
-    hosts.project.let_go();
+    hosts.project.release_workers();
     hosts.orchestrate(&["resume"]).code(0);
     hosts.project.assert_complete(1, 1);
 }
 
 #[test]
-fn stop_ends_all_that_it_reaches_and_tells_what_it_does_not() {
+fn stop_ends_all_reachable_jobs_and_reports_the_others() {
     let hosts = Hosts::waiting(1);
     let other = on_away("").replace("away", "other");
     hosts.replace_in_matrix(
@@ -368,18 +368,18 @@ fn stop_ends_all_that_it_reaches_and_tells_what_it_does_not() {
             fs::read_dir(queue).is_ok_and(|mut entries| entries.next().is_some())
         })
     });
-    hosts.order("down-away");
+    hosts.cause("down-away");
     hosts.orchestrate(&["stop"]).code(12).says("connect to host away").says("not everything was ended");
     run.wait().code(11);
     let ended = fs::read_dir(hosts.project.path("hosts/other/orchestrate/t/runs/.hosted")).unwrap();
     assert!(ended.flatten().any(|it| it.path().extension().is_some_and(|ending| ending == "ended")));
-    hosts.no_longer("down-away");
+    hosts.cease("down-away");
     prints(hosts.orchestrate(&["stop"]).code(0), "cancelled 1 task of t with away");
     hosts.project.assert_quiet();
 }
 
 #[test]
-fn a_job_that_waits_for_its_turn_on_a_host_is_not_said_to_be_stopped() {
+fn a_job_queued_on_a_host_is_not_reported_as_stopped() {
     let hosts = Hosts::waiting(2);
     let mut run = hosts.start(&["run", "t.yaml"]);
     hosts.project.wait_started(1);
@@ -390,19 +390,19 @@ fn a_job_that_waits_for_its_turn_on_a_host_is_not_said_to_be_stopped() {
         hosts.orchestrate(&["stop", "cpu_m_fp32_bs4_run1"]).code(0),
         "cancelled the task of cpu_m_fp32_bs4_run1-",
     );
-    hosts.project.let_go();
+    hosts.project.release_workers();
     run.wait();
 }
 
 #[test]
-fn ctrl_c_is_heard_while_another_one_hands_over() {
+fn ctrl_c_works_while_another_run_submits() {
     let hosts = Hosts::waiting(1);
     let mut run = hosts.start(&["run", "t.yaml"]);
     hosts.project.wait_started(1);
     run.wait_for_line("away: 1 under way");
     let lock = fs::File::open(hosts.project.path("runs/.queue/lock")).unwrap();
     lock.lock().unwrap();
-    // Its jobs have to be handed over once more, which is not its turn.
+    // Its jobs must be submitted again, but this process has the lock of the queue.
     hosts.pull_the_plug();
     run.wait_for_line("it is handed over again");
     run.signal(Signal::SIGINT);

@@ -1,4 +1,4 @@
-//! A done job whose worker has changed is stale, and is repeated or accepted as the user decides.
+//! A done job whose worker has changed is stale. The user decides whether it is repeated or accepted.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -28,8 +28,8 @@ impl Changeable {
         changeable
     }
 
-    /// Replaces the worker with a copy of `program`. Another process writes it: while this process has a file open for
-    /// writing, a child of a concurrent test could inherit it, and nobody could execute the file.
+    /// Replaces the worker with a copy of `program`. Another process writes it: a child of a concurrent test could
+    /// inherit a file that this process has open for writing, and the file could not be executed.
     fn install(&self, program: &Path) {
         let status = Command::new("cp").arg("-f").arg(program).arg(&self.worker).status().unwrap();
         assert!(status.success());
@@ -64,7 +64,7 @@ impl Changeable {
         self.run(arguments).json()
     }
 
-    /// How many jobs a plan shows as done and as stale.
+    /// The numbers of done and stale jobs in a plan.
     fn done_and_stale(&self) -> (u64, u64) {
         let counts = self.json(&["plan", "t.yaml", "--json"])["counts"].clone();
         (counts["done"].as_u64().unwrap(), counts["stale"].as_u64().unwrap())
@@ -88,7 +88,7 @@ impl Changeable {
 }
 
 #[test]
-fn bytes_make_a_job_stale_and_a_touch_does_not() {
+fn changed_bytes_make_a_job_stale_and_a_new_time_does_not() {
     let scene = Changeable::with(|matrix, _| matrix.repeats(2));
     scene.run(&["run", "t.yaml"]).code(0);
     let records = scene.project.records();
@@ -107,23 +107,23 @@ fn bytes_make_a_job_stale_and_a_touch_does_not() {
     assert_eq!((scene.project.started(), scene.project.records()), (2, records.clone()));
     let status = scene.run(&["status"]).code(0).says("accept --all");
     assert!(status.stdout.contains("\nstale: worker ") && status.stdout.contains(": 2 jobs"), "{status:?}");
-    // With the former bytes, nothing has changed.
+    // With the former bytes, the job is not stale.
     scene.install(Path::new(env!("CARGO_BIN_EXE_fake-worker")));
     assert_eq!(scene.done_and_stale(), (2, 0));
 }
 
 #[test]
-fn the_hint_of_a_plan_runs_what_the_plan_shows() {
+fn the_hint_of_a_plan_selects_the_same_jobs() {
     let scene = Changeable::with(|matrix, _| matrix.repeats(2));
     scene.run(&["run", "t.yaml", "--store", "my runs"]).code(0);
     scene.change();
     let flags =
         ["--profile", "perf", "--env", "cpu", "--model", "m", "--only", "batch>=4", "--store", "my runs"];
-    let told = "hint: `orchestrate run t.yaml --profile perf --env cpu --model m --only 'batch>=4' --rerun-stale \
+    let hint = "hint: `orchestrate run t.yaml --profile perf --env cpu --model m --only 'batch>=4' --rerun-stale \
                 --store 'my runs'` repeats stale jobs";
-    scene.run(&[&["plan", "t.yaml"], &flags[..]].concat()).code(0).says(told);
-    let told = "hint: `orchestrate resume t --only 'repeat>1' --rerun-stale --store 'my runs'` repeats";
-    scene.run(&["status", "t", "--only", "repeat>1", "--store", "my runs"]).code(0).says(told);
+    scene.run(&[&["plan", "t.yaml"], &flags[..]].concat()).code(0).says(hint);
+    let hint = "hint: `orchestrate resume t --only 'repeat>1' --rerun-stale --store 'my runs'` repeats";
+    scene.run(&["status", "t", "--only", "repeat>1", "--store", "my runs"]).code(0).says(hint);
 }
 
 #[test]
@@ -215,7 +215,7 @@ fn a_worker_that_is_replaced_while_a_run_goes_on_stops_it() {
     let run = scene.project.start(&["run", "t.yaml"]);
     scene.project.wait_started(1);
     scene.shell("cp \"$1\" \"$1.new\" && printf x >> \"$1.new\" && mv \"$1.new\" \"$1\"");
-    scene.project.let_go();
+    scene.project.release_workers();
     run.wait()
         .code(11)
         .says("run2 is not started: its worker ")
@@ -236,13 +236,13 @@ fn an_unreadable_plan_is_reported_with_the_cause() {
     let whole = fs::read(&path).unwrap();
     fs::write(&path, &whole[..whole.len() / 2]).unwrap();
     for verb in [&["explain", "cpu_m_fp32_bs4_run1"][..], &["accept", "--all"]] {
-        let told = scene.run(verb).code(0).stderr;
-        assert!(told.contains("warning: the plan `t` is left out: ") && told.contains("EOF"), "{told}");
+        let text = scene.run(verb).code(0).stderr;
+        assert!(text.contains("warning: the plan `t` is left out: ") && text.contains("EOF"), "{text}");
     }
 }
 
 #[test]
-fn a_lock_that_cannot_be_opened_does_not_make_a_job_busy() {
+fn an_unopenable_lock_does_not_make_a_job_busy() {
     let scene = Changeable::with(|matrix, _| matrix);
     scene.run(&["run", "t.yaml"]).code(0);
     scene.change();
@@ -286,7 +286,7 @@ fn a_failed_rerun_is_reported_and_the_success_stays_readable() {
 /// A project with one done job, whose worker was changed and now waits for its release.
 fn waiting_rerun() -> Changeable {
     let scene = Changeable::with(|matrix, project| matrix.flag("--release", &project.release()));
-    scene.project.let_go();
+    scene.project.release_workers();
     scene.run(&["run", "t.yaml"]).code(0);
     fs::remove_file(scene.project.release()).unwrap();
     scene.change();
@@ -304,7 +304,7 @@ fn a_stopped_rerun_leaves_the_success_in_place() {
     assert_eq!(scene.project.record(), before);
     assert_eq!(scene.kept(2).unwrap().outcome.kind(), "interrupted");
     assert_eq!(scene.done_and_stale(), (0, 1));
-    scene.project.let_go();
+    scene.project.release_workers();
     scene.run(&["resume", "--rerun-stale"]).code(0);
     assert_eq!(scene.project.record().attempt, 3);
     assert_eq!(scene.kept(1), Some(before));
@@ -326,7 +326,7 @@ fn a_rerun_whose_orchestrate_was_killed_is_adopted() {
     assert!(!scene.dir().accepted().exists());
     let mut resume = scene.project.start(&["resume"]);
     resume.wait_for_line("the worker of cpu_m_fp32_bs4_run1");
-    scene.project.let_go();
+    scene.project.release_workers();
     resume.wait().code(0);
     let after = scene.project.record();
     assert_eq!((after.attempt, after.observed.adopted, scene.project.started()), (2, true, 2));
@@ -335,24 +335,24 @@ fn a_rerun_whose_orchestrate_was_killed_is_adopted() {
 }
 
 #[test]
-fn a_rerun_that_somebody_else_gave_up_is_not_taken_over() {
+fn a_rerun_abandoned_by_another_run_is_not_taken_over() {
     let scene = waiting_rerun();
     let before = scene.project.record();
     let rerun = scene.project.start(&["run", "t.yaml", "--rerun-stale"]);
     scene.project.wait_started(2);
-    // It finds the job running, and was not told to repeat anything.
+    // It finds the job running, and has no option to repeat stale jobs.
     let mut plain = scene.project.start(&["run", "t.yaml"]);
     plain.wait_for_line("waiting for this host");
     rerun.signal(Signal::SIGINT);
     rerun.wait().code(11);
-    scene.project.let_go();
+    scene.project.release_workers();
     plain.wait().code(0).says("it is done");
     assert_eq!((scene.project.started(), scene.project.record()), (2, before));
     assert_eq!(scene.done_and_stale(), (0, 1));
 }
 
 #[test]
-fn a_rerun_that_is_cut_off_during_a_wait_is_made_again() {
+fn a_rerun_interrupted_during_a_wait_is_repeated() {
     let scene = waiting_rerun();
     let before = scene.project.record();
     let run = scene.project.start(&["run", "t.yaml", "--rerun-stale"]);
@@ -363,7 +363,7 @@ fn a_rerun_that_is_cut_off_during_a_wait_is_made_again() {
     let worker = nix::unistd::Pid::from_raw(scene.project.workers()[1]);
     let group = nix::unistd::getpgid(Some(worker)).unwrap();
     nix::sys::signal::killpg(group, Signal::SIGKILL).unwrap();
-    scene.project.let_go();
+    scene.project.release_workers();
     resume.wait().code(0);
     let after = scene.project.record();
     assert_eq!((after.attempt, &after.outcome, scene.project.started()), (3, &Outcome::Succeeded, 3));
@@ -372,7 +372,7 @@ fn a_rerun_that_is_cut_off_during_a_wait_is_made_again() {
 }
 
 #[test]
-fn a_rerun_that_was_cut_off_with_its_worker_is_made_again() {
+fn a_rerun_killed_with_its_worker_is_repeated() {
     let scene = waiting_rerun();
     let before = scene.project.record();
     let run = scene.project.start(&["run", "t.yaml", "--rerun-stale"]);
@@ -383,7 +383,7 @@ fn a_rerun_that_was_cut_off_with_its_worker_is_made_again() {
     nix::sys::signal::killpg(group, Signal::SIGKILL).unwrap();
     scene.project.assert_quiet();
     assert!(scene.inventory().jobs.values().all(|standing| matches!(standing, Standing::Done(_))));
-    scene.project.let_go();
+    scene.project.release_workers();
     scene.run(&["resume"]).code(0);
     let after = scene.project.record();
     assert_eq!((after.attempt, &after.outcome), (3, &Outcome::Succeeded));
@@ -416,9 +416,9 @@ fn records_of_an_older_version_and_of_another_host_are_not_stale() {
     assert!(explained.contains("compared   only variables, because it ran on another"), "{explained}");
 }
 
-/// What an interpreter is called says nothing about which one it is: one for each virtual environment, as a rule.
+/// The path of an interpreter does not identify it, because each virtual environment usually has one.
 #[test]
-fn envs_with_interpreters_of_their_own_run_the_same_script() {
+fn envs_with_different_interpreters_run_the_same_script() {
     let project = Project::new();
     for env in ["a", "b"] {
         fs::create_dir(project.path(env)).unwrap();
@@ -438,9 +438,9 @@ fn envs_with_interpreters_of_their_own_run_the_same_script() {
     assert_eq!(project.records().len(), 4);
 }
 
-/// A default that is written down is the same job, but whoever reported another value did not obey it.
+/// A declared default makes the same job, but the worker reported another value.
 #[test]
-fn a_default_that_the_worker_did_not_have_makes_its_job_stale() {
+fn a_default_that_the_worker_did_not_report_makes_its_job_stale() {
     let yaml = own_worker("\"warmup\": 3", &[], "repeats: 1", "");
     let project = Project::new().and_yaml(&yaml);
     project.orchestrate(&["run", "m.yaml"]).code(0);
@@ -457,7 +457,7 @@ fn a_default_that_the_worker_did_not_have_makes_its_job_stale() {
 }
 
 #[test]
-fn a_script_that_a_placeholder_names_makes_its_own_jobs_stale() {
+fn a_script_named_by_a_placeholder_makes_only_its_jobs_stale() {
     let project = Project::new();
     let ours = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/harness/own_worker.sh");
     for script in ["a.sh", "b.sh"] {
@@ -473,9 +473,9 @@ fn a_script_that_a_placeholder_names_makes_its_own_jobs_stale() {
     assert_eq!(decisions, ["stale", "done"], "{plan}");
 }
 
-/// The interpreter was compared with the script there, and all jobs looked stale.
+/// In an older version, the interpreter was compared with the recorded script, and all jobs became stale.
 #[test]
-fn a_script_that_is_not_here_is_not_compared_and_that_is_said() {
+fn an_absent_script_is_reported_as_not_compared() {
     let project = Project::new();
     let script = project.path("train.sh");
     fs::copy(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/harness/own_worker.sh"), &script).unwrap();
@@ -483,7 +483,7 @@ fn a_script_that_is_not_here_is_not_compared_and_that_is_said() {
     let ours = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/harness/own_worker.sh");
     let project = project.and_yaml(&yaml.replace(ours, "train.sh"));
     project.orchestrate(&["run", "m.yaml"]).code(0);
-    let warning = "train.sh is not here, so nobody knows whether it has changed since it ran";
+    let warning = "train.sh is not here; it may have changed since it ran";
     let stale = |ended: &Ended| ended.stdout.contains("stale");
     let here = project.orchestrate(&["status"]).code(0);
     assert!(!stale(&here) && !here.stderr.contains(warning), "{here:?}");

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use nix::sys::signal::Signal;
 use orchestrate::record::Outcome;
 
-use crate::harness::{Deafness, Matrix, Project, wait_for};
+use crate::harness::{Matrix, Project, WithoutSigchld, wait_for};
 
 /// Checks that every job has exactly one success, and that only stopped jobs ran twice.
 fn assert_complete(project: &Project, jobs: usize, executions: usize) {
@@ -32,14 +32,14 @@ fn a_first_signal_stops_gently_and_resume_completes() {
         run.wait().code(11).says("orchestrate resume t").says(signal.as_str());
         project.assert_quiet();
         assert_eq!(project.record().outcome.kind(), "interrupted");
-        project.let_go();
+        project.release_workers();
         project.orchestrate(&["resume"]).code(0);
         assert_complete(&project, 3, 4);
     }
 }
 
 #[test]
-fn a_second_interrupt_kills_at_once() {
+fn a_second_interrupt_kills_immediately() {
     let project = Project::with(
         // The grace is longer than any test waits, so only the second signal can end it in time.
         Matrix::new("t").behave(&["ignore-sigint"]).limits("timeout: 1h, retries: 1, grace: 1h"),
@@ -70,7 +70,7 @@ fn closing_the_terminal_loses_nothing() {
     let mut run = project.start(&["run", "t.yaml"]);
     project.wait_started(1);
     run.close_output();
-    project.let_go();
+    project.release_workers();
     run.wait().code(0);
     assert_complete(&project, 3, 3);
 }
@@ -83,7 +83,7 @@ fn under_nohup_a_hangup_is_ignored() {
     let run = project.start_under_nohup(&["run", "t.yaml"]);
     project.wait_started(1);
     run.signal(Signal::SIGHUP);
-    project.let_go();
+    project.release_workers();
     run.wait().code(0);
     assert_complete(&project, 3, 3);
 }
@@ -91,24 +91,24 @@ fn under_nohup_a_hangup_is_ignored() {
 #[test]
 fn a_program_that_ignores_its_children_can_start_a_run() {
     let project = Project::with(Matrix::new("t").repeats(2));
-    project.start_deaf(&["run", "t.yaml"], Deafness::Ignores).wait().code(0);
+    project.start_without_sigchld(&["run", "t.yaml"], WithoutSigchld::Ignores).wait().code(0);
     assert_complete(&project, 2, 2);
 }
 
 #[test]
-fn a_program_that_blocks_all_signals_can_start_a_run_that_hears_them() {
+fn a_run_unblocks_signals_blocked_by_its_parent() {
     let project = Project::new();
     let matrix = waiting_matrix(&project);
     let project = project.and(matrix);
-    let run = project.start_deaf(&["run", "t.yaml"], Deafness::Blocks);
+    let run = project.start_without_sigchld(&["run", "t.yaml"], WithoutSigchld::Blocks);
     project.wait_started(1);
     #[cfg(target_os = "linux")]
-    // To start a process, the C library blocks all signals for a moment.
+    // The C library blocks all signals for a moment while it starts a process.
     wait_for("SIGCHLD to be heard", || blocked_signals(run.pid()) & (1 << (Signal::SIGCHLD as u64 - 1)) == 0);
     run.signal(Signal::SIGTERM);
     run.wait().code(11).says("SIGTERM");
-    project.let_go();
-    project.start_deaf(&["resume"], Deafness::Blocks).wait().code(0);
+    project.release_workers();
+    project.start_without_sigchld(&["resume"], WithoutSigchld::Blocks).wait().code(0);
     assert_complete(&project, 3, 4);
 }
 
@@ -133,9 +133,9 @@ fn a_cool_down_can_be_interrupted() {
     assert_eq!(project.started(), 1);
 }
 
-/// It ended in time, but we could not see that before its time was over.
+/// The worker ended in time, but the suspended run could not see that before the limit.
 #[test]
-fn a_run_that_is_suspended_over_a_limit_does_not_blame_the_worker() {
+fn a_run_suspended_beyond_a_limit_does_not_time_the_worker_out() {
     let project = Project::new();
     let matrix =
         Matrix::new("t").limits("timeout: 5s, retries: 0, grace: 1s").flag("--release", &project.release());
@@ -144,7 +144,7 @@ fn a_run_that_is_suspended_over_a_limit_does_not_blame_the_worker() {
     let run = project.start(&["run", "t.yaml"]);
     project.wait_started(1);
     run.signal(Signal::SIGSTOP);
-    project.let_go();
+    project.release_workers();
     wait_for("the end of the worker", || project.executions().len() == 2);
     wait_for("the limit", || start.elapsed() > Duration::from_secs(6));
     run.signal(Signal::SIGCONT);

@@ -1,10 +1,10 @@
-//! `orchestrate stop` ends what runs in a store, whoever started it, and nothing else.
+//! `orchestrate stop` ends all that runs in a store, and nothing else.
 
 use crate::harness::{Ended, Matrix, Project, wait_for};
 
 const FIRST: &str = "cpu_m_fp32_bs4_run1";
 
-/// A project with the matrix `t` of three jobs, which wait until they are let go.
+/// A project with the matrix `t` of three jobs, which wait until they are released.
 fn waiting() -> Project {
     let project = Project::new();
     let matrix = Matrix::new("t")
@@ -34,41 +34,41 @@ fn a_run_is_stopped_as_by_ctrl_c_and_resume_completes_it() {
         run.wait().code(11).says("stopped by `orchestrate stop`; continue with `orchestrate resume t`");
         assert_eq!(project.record().outcome.kind(), "interrupted");
         prints(project.orchestrate(&["stop"]), "nothing runs in ");
-        project.let_go();
+        project.release_workers();
         project.orchestrate(&["resume"]).code(0);
         project.assert_complete(3, 4);
     }
 }
 
 #[test]
-fn a_job_is_stopped_alone_and_its_run_goes_on_without_it() {
+fn a_stopped_job_does_not_stop_its_run() {
     let project = waiting();
     let mut run = project.start(&["run", "t.yaml"]);
     project.wait_started(1);
     let stopped = project.orchestrate(&["stop", FIRST]);
     prints(stopped, &format!("stopped {FIRST}"))
-        .says("hint: its run goes on without it; `orchestrate resume t`");
+        .says("hint: its run continues without it; `orchestrate resume t`");
     assert_eq!(project.inventory().records().next().unwrap().outcome.kind(), "interrupted");
     run.wait_for_line("start  cpu_m_fp32_bs4_run2");
     prints(project.orchestrate(&["stop", FIRST]), "does not run in ");
-    project.let_go();
-    // Nothing failed, but something is left.
+    project.release_workers();
+    // No job failed, but one is left.
     run.wait().code(11).says("1 job was stopped by `orchestrate stop`; continue with `orchestrate resume t`");
-    assert_eq!(project.started(), 3, "it is not tried again at once");
+    assert_eq!(project.started(), 3, "it is not tried again");
     project.orchestrate(&["resume"]).code(0);
     project.assert_complete(3, 4);
 }
 
-/// Otherwise it would start again at once, for the other run is next.
+/// Otherwise it would start again immediately, because the other run is next.
 #[test]
-fn a_job_that_is_stopped_is_not_started_by_another_run_that_waits() {
+fn a_stopped_job_is_not_started_by_a_waiting_run() {
     let project = waiting();
     let first = project.start(&["run", "t.yaml"]);
     project.wait_started(1);
     let mut second = project.start(&["run", "t.yaml"]);
     second.wait_for_line("waiting for this host");
     project.orchestrate(&["stop", FIRST]).code(0);
-    project.let_go();
+    project.release_workers();
     first.wait().code(11);
     second.wait().code(11);
     assert_eq!(project.started(), 3);
@@ -91,15 +91,15 @@ fn a_worker_whose_orchestrate_died_is_ended() {
         assert_eq!(record.outcome.kind(), "interrupted");
         assert!(record.observed.adopted);
         prints(project.orchestrate(what), "run");
-        project.let_go();
+        project.release_workers();
         project.orchestrate(&["resume"]).code(0);
         project.assert_complete(3, 4);
     }
 }
 
-/// Two want to judge the attempt, and whoever comes first knows that somebody asked for its end.
+/// Two processes want to end the attempt, and the first one must know of the stop.
 #[test]
-fn a_worker_that_somebody_is_adopting_is_ended_too() {
+fn a_worker_being_adopted_is_ended() {
     let project = waiting();
     let run = project.start(&["run", "t.yaml"]);
     project.wait_started(1);
@@ -108,9 +108,9 @@ fn a_worker_that_somebody_is_adopting_is_ended_too() {
     resume.wait_for_line(&format!("the worker of {FIRST}"));
     project.orchestrate(&["stop", FIRST]).code(0);
     resume.wait_for_line("start  cpu_m_fp32_bs4_run");
-    project.let_go();
+    project.release_workers();
     resume.wait().code(11);
-    assert_eq!(project.started(), 3, "it is not tried again at once");
+    assert_eq!(project.started(), 3, "it is not tried again");
     let first = project.store().job_dirs().unwrap().remove(0).attempt(1).load_record().unwrap().unwrap();
     assert_eq!(first.outcome.kind(), "interrupted");
     project.orchestrate(&["resume"]).code(0);
@@ -118,7 +118,7 @@ fn a_worker_that_somebody_is_adopting_is_ended_too() {
 }
 
 #[test]
-fn only_the_run_that_is_named_is_stopped() {
+fn only_the_named_run_is_stopped() {
     let project = Project::new();
     let other = Matrix::new("other").batches(&[8]).flag("--release", &project.release());
     let project = project.and(other);
@@ -130,13 +130,13 @@ fn only_the_run_that_is_named_is_stopped() {
     second.wait_for_line("waiting for this host");
     prints(project.orchestrate(&["stop", "other"]), "stopped the run of other: pid ");
     second.wait().code(11);
-    project.let_go();
+    project.release_workers();
     first.wait().code(0);
     assert_eq!(project.started(), 1);
 }
 
 #[test]
-fn a_worker_that_does_not_listen_is_killed_after_its_grace() {
+fn a_worker_that_ignores_signals_is_killed_after_its_grace() {
     let project = Project::with(
         Matrix::new("t").behave(&["ignore-sigint"]).limits("timeout: 1h, retries: 0, grace: 100ms"),
     );
@@ -148,22 +148,22 @@ fn a_worker_that_does_not_listen_is_killed_after_its_grace() {
 }
 
 #[test]
-fn a_name_that_is_unknown_gets_the_closest_one() {
+fn an_unknown_name_gets_the_closest_suggestion() {
     let project = Project::with(Matrix::new("quickstart"));
     project.orchestrate(&["stop"]).code(4).says("there is no store at ");
     project.orchestrate(&["run", "quickstart.yaml"]).code(0);
     prints(project.orchestrate(&["stop"]), "nothing runs in ");
-    prints(project.orchestrate(&["stop", "quickstart"]), "nothing of quickstart runs in ");
+    prints(project.orchestrate(&["stop", "quickstart"]), "no job of quickstart runs in ");
     project
         .orchestrate(&["stop", "quikstart"])
         .code(4)
-        .says("has no matrix and no job `quikstart`")
+        .says("has no matrix or job `quikstart`")
         .says("did you mean `quickstart`?");
     project.orchestrate(&["stop", "cpu_m_fp32_bs4_run2"]).code(4).says(&format!("did you mean `{FIRST}`"));
 }
 
 #[test]
-fn a_second_run_is_told_who_runs_and_how_to_follow_and_end_it() {
+fn a_second_run_is_refused_with_the_ways_to_follow_or_end_the_first() {
     let project = waiting();
     let first = project.start(&["run", "t.yaml"]);
     project.wait_started(1);
@@ -174,6 +174,6 @@ fn a_second_run_is_told_who_runs_and_how_to_follow_and_end_it() {
         .says(&format!("; it runs {FIRST} (attempt 1, measuring, 1 of 2)"))
         .says("`orchestrate status t --watch` follows it, `orchestrate logs cpu_m_fp32_bs4_run1-")
         .says("`orchestrate stop t` ends it");
-    project.let_go();
+    project.release_workers();
     first.wait().code(0);
 }

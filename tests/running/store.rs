@@ -1,4 +1,4 @@
-//! A damaged store never causes a crash or a false "done".
+//! A damaged store never causes a crash, or a job that counts as done without a valid record.
 
 use std::fs;
 
@@ -80,7 +80,7 @@ fn foreign_and_broken_directories_are_reported_and_skipped() {
 }
 
 #[test]
-fn a_store_that_is_no_directory_is_exit_12() {
+fn a_store_that_is_not_a_directory_exits_with_12() {
     let project = Project::with(Matrix::new("t"));
     fs::write(project.path("runs"), "").unwrap();
     for verb in [&["run", "t.yaml"][..], &["resume"]] {
@@ -110,9 +110,9 @@ fn a_record_of_a_newer_orchestrate_is_neither_run_again_nor_replaced() {
     assert_eq!((project.started(), fs::read_to_string(dir.record()).unwrap().as_str()), (2, newer));
 }
 
-/// The newer one took the job between our look at the store and our lock.
+/// The newer version ran the job after this one had read the store and before it locked the job.
 #[test]
-fn a_newer_record_that_appears_meanwhile_is_respected_too() {
+fn a_newer_record_that_appears_during_a_run_is_kept() {
     let project = Project::new();
     let matrix = Matrix::new("t").repeats(2).flag("--release", &project.release());
     let project = project.and(matrix);
@@ -124,7 +124,7 @@ fn a_newer_record_that_appears_meanwhile_is_respected_too() {
     let second = project.store().job_dir(&Job::new(serde_json::from_value(key).unwrap()));
     fs::create_dir_all(second.path()).unwrap();
     fs::write(second.record(), "{\"schema\": 7}").unwrap();
-    project.let_go();
+    project.release_workers();
     run.wait().code(10).says("left   cpu_m_fp32_bs4_run2: record.json has schema 7");
     assert_eq!(project.started(), 1);
     assert_eq!(fs::read_to_string(second.record()).unwrap(), "{\"schema\": 7}");
@@ -178,7 +178,7 @@ fn a_bad_directory_of_a_job_is_reported() {
     plan("it is not a job's directory despite its name");
 }
 
-/// Like a read-only disk, but it also stops root.
+/// A directory in place of the lock of plans prevents writing, like a read-only disk, but also for root.
 #[test]
 fn a_read_only_store_is_fine_if_nothing_is_written() {
     let project = Project::with(Matrix::new("t").repeats(2)).and(Matrix::new("other"));
@@ -195,7 +195,7 @@ fn a_read_only_store_is_fine_if_nothing_is_written() {
 }
 
 #[test]
-fn the_plan_that_ran_last_counts_as_the_last_one() {
+fn resume_takes_the_plan_that_ran_last() {
     let project = Project::with(Matrix::new("first")).and(Matrix::new("second"));
     for matrix in ["first.yaml", "second.yaml", "first.yaml"] {
         project.orchestrate(&["run", matrix]).code(0);
@@ -204,7 +204,7 @@ fn the_plan_that_ran_last_counts_as_the_last_one() {
 }
 
 #[test]
-fn resume_without_a_plan_or_with_a_wrong_name_suggests_what_to_do() {
+fn resume_without_a_plan_or_with_a_wrong_name_gives_a_hint() {
     let project = Project::with(Matrix::new("mac"));
     project.orchestrate(&["resume"]).code(4).says("orchestrate run");
     project.orchestrate(&["run", "mac.yaml"]).code(0);
@@ -227,7 +227,7 @@ fn resume_takes_the_last_plan_and_names_the_others() {
 }
 
 #[test]
-fn what_a_crash_left_half_written_is_removed() {
+fn half_written_files_of_a_crash_are_removed() {
     let project = Project::with(Matrix::new("t").behave(&["exit3"]));
     project.orchestrate(&["run", "t.yaml"]).code(10);
     let dir = project.store().job_dirs().unwrap().remove(0);
@@ -237,7 +237,7 @@ fn what_a_crash_left_half_written_is_removed() {
         project.path("runs/.plans/.t.json.9.tmp"),
     ];
     left.iter().for_each(|path| fs::write(path, "half").unwrap());
-    // Another plan's may be in the making.
+    // The temporary file of another plan may be in use.
     let other = project.path("runs/.plans/.other.json.9.tmp");
     fs::write(&other, "half").unwrap();
     let project = project.and(Matrix::new("t").behave(&["exit3", "ok"]));

@@ -1,4 +1,4 @@
-//! The sensors' samples of a job, and waiting for a quiet machine.
+//! Samples of the sensors during a job, and waiting for a quiet machine.
 
 use std::fs;
 
@@ -17,7 +17,7 @@ fn samples(project: &Project, record: &Record) -> Vec<orchestrate::record::Sampl
 }
 
 #[test]
-fn a_run_leaves_its_samples_and_their_sum() {
+fn a_run_records_its_samples_and_their_summary() {
     let project = Project::with(Matrix::new("t"));
     project.orchestrate(&["run", "t.yaml"]).code(0);
     let record = project.record();
@@ -42,7 +42,7 @@ fn a_run_leaves_its_samples_and_their_sum() {
     assert!(metrics.contains(",telemetry_samples,"), "{metrics}");
 }
 
-/// A worker that stops itself, as one that gets SIGTSTP does, looks the same.
+/// The same happens to a worker that gets SIGTSTP.
 #[test]
 fn a_worker_that_was_stopped_for_a_while_is_marked_suspended() {
     if !std::path::Path::new("/proc/thread-self/children").exists() {
@@ -63,7 +63,7 @@ fn a_worker_that_was_stopped_for_a_while_is_marked_suspended() {
         samples.last().is_some_and(|last| stops(last) >= 2.0)
     });
     nix::sys::signal::kill(worker, Signal::SIGCONT).unwrap();
-    project.let_go();
+    project.release_workers();
     // On a busy host it can be marked as contended as well.
     running.wait().code(0).says("1 job is done but left out of the statistics (").says("suspended");
     let record = project.record();
@@ -77,7 +77,7 @@ fn a_worker_that_was_stopped_for_a_while_is_marked_suspended() {
     assert!(explained.stdout.contains("its worker was stopped for about "), "{explained:?}");
 }
 
-/// The hog starts in the middle of a job, which is held until the sensors were read three more times.
+/// The hog starts during a job, which waits until the sensors were read three more times.
 #[test]
 fn a_job_disturbed_by_a_hog_is_left_out_and_can_be_repeated() {
     let project = Project::new();
@@ -91,11 +91,11 @@ fn a_job_disturbed_by_a_hog_is_left_out_and_can_be_repeated() {
     let looks = || fs::read_to_string(&telemetry).map_or(0, |text| text.lines().count());
     let before = looks();
     wait_for("three more looks at the sensors", || looks() >= before + 3);
-    project.let_go();
+    project.release_workers();
     let ended = running.wait().code(0);
     drop(hogs);
     assert!(project.record().observed.telemetry.unwrap().samples >= 4);
-    // Within a quota of a larger host, we cannot take so much that the worker is in want of it.
+    // Within a quota of a larger host, the hogs cannot take enough processors.
     if reports_load() && probe_host().room_beside() < 1.0 {
         ended
             .says("1 job is done but left out of the statistics (contended")
@@ -113,7 +113,7 @@ fn a_job_disturbed_by_a_hog_is_left_out_and_can_be_repeated() {
     }
 }
 
-/// Its worker takes long enough for a rate of processor seconds.
+/// A matrix whose worker runs long enough for a rate of processor seconds.
 const SLOW: &str = r#"
 name: m
 models: [net]
@@ -130,7 +130,7 @@ printf '"device":"cpu","precision":"fp32","batch":4}}' >> "$1"
 "#;
 
 #[test]
-fn a_busy_host_is_named_before_the_first_job_and_beside_each() {
+fn a_busy_host_is_reported_before_the_first_job_and_with_each() {
     let hogs: Vec<Hog> = (0..hogs_needed()).map(|_| Hog::start()).collect();
     let run = |words: &[&str]| {
         let project = Project::new().and_yaml(SLOW);
@@ -152,30 +152,30 @@ fn a_busy_host_is_named_before_the_first_job_and_beside_each() {
     assert_eq!(ended.stderr.matches("jobs in a row").count(), 1, "{ended:?}");
 }
 
-/// As many hogs as it takes to exceed the load that this host tolerates.
+/// The number of hogs that exceeds the threshold of this host.
 fn hogs_needed() -> usize {
     Thresholds::default().foreign_limit(probe_host().cpu.usable).ceil() as usize + 1
 }
 
 #[test]
-fn an_adopted_attempt_keeps_what_was_sampled() {
+fn an_adopted_attempt_keeps_its_samples() {
     let project = Project::new();
     let matrix = Matrix::new("t").flag("--release", &project.release());
     let project = project.and(matrix);
     let running = project.start(&["run", "t.yaml"]);
     project.wait_started(1);
     running.kill();
-    project.let_go();
+    project.release_workers();
     project.orchestrate(&["resume"]).code(0);
     let record = project.record();
     assert!(record.observed.adopted);
     let telemetry = record.observed.telemetry.clone().unwrap();
     assert_eq!(telemetry.samples as usize, samples(&project, &record).len());
-    assert_eq!(telemetry.get(Sensor::CpuEnergy), None, "nobody saw the end of the window");
+    assert_eq!(telemetry.get(Sensor::CpuEnergy), None, "no sample at the end of the window");
 }
 
 #[test]
-fn a_job_that_waited_in_vain_runs_anyway_with_a_warning() {
+fn a_job_that_waited_for_quiet_in_vain_runs_with_a_warning() {
     let limits = "timeout: 60s, retries: 0, quiet: 0.001, gate_timeout: 1s";
     let project = Project::with(Matrix::new("t").limits(limits));
     let _hog = Hog::start();
@@ -209,7 +209,7 @@ fn a_wait_for_quiet_ends_at_a_signal() {
     drop(hog);
 }
 
-/// The other job's work cannot be told from foreign work, so quiet is not waited for once it runs.
+/// The work of another job looks like foreign work, so a job does not wait for quiet while another one runs.
 #[test]
 fn a_job_beside_another_does_not_wait_for_quiet_and_names_it() {
     if !reports_load() {
@@ -231,10 +231,10 @@ fn a_job_beside_another_does_not_wait_for_quiet_and_names_it() {
     waiting.wait_for_line("waiting to start cpu_m_fp32_bs8_run1");
     let beside = start(&["run", "beside.yaml", "--store", "other"]);
     waiting.wait().code(0);
-    project.let_go();
+    project.release_workers();
     beside.wait().code(0);
     let observed = project.record().observed;
-    // If we look at the very moment when it takes the lock, its name is not in the lock yet.
+    // Directly after it takes the lock, its name is not in the lock file yet.
     assert_eq!(observed.beside.len(), 1);
     assert!(["cpu_m_fp32_bs4_run1", "unknown"].contains(&observed.beside[0].as_str()), "{observed:?}");
     let gate = observed.gate.unwrap();

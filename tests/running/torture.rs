@@ -2,18 +2,18 @@
 
 use std::process::Command;
 
-/// Kills, stops and hangs up on orchestrates and their workers, resumes, and lets a program that shares no code with
-/// ours judge the files.
+/// Sends SIGKILL, SIGSTOP and SIGHUP to orchestrates and their workers, and resumes. An independent program checks the
+/// files.
 #[test]
 #[cfg(target_os = "linux")]
-fn a_few_rounds_of_faults_break_no_promise() {
+fn a_short_fault_campaign_finds_no_violation() {
     let campaign = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/torture/campaign.py");
     let mut command = Command::new("python3");
     command.args(["-B", campaign, env!("CARGO_BIN_EXE_orchestrate"), "--rounds", "3", "--seed", "4"]);
-    // Whoever sets it may run this too.
+    // The campaign must also work where this variable is set.
     command.env("PYTHONSAFEPATH", "1");
     let ended = command.output().expect("python3 is installed");
-    let told = String::from_utf8_lossy(&ended.stdout);
-    assert!(ended.status.success(), "{told}{}", String::from_utf8_lossy(&ended.stderr));
-    assert!(told.contains("0 lost, 0 doubled, 0 mixed, 0 overlapping, 0 surviving, 0 wrong"), "{told}");
+    let printed = String::from_utf8_lossy(&ended.stdout);
+    assert!(ended.status.success(), "{printed}{}", String::from_utf8_lossy(&ended.stderr));
+    assert!(printed.contains("0 lost, 0 doubled, 0 mixed, 0 overlapping, 0 surviving, 0 wrong"), "{printed}");
 }

@@ -48,7 +48,7 @@ fn a_changed_variable_makes_jobs_stale_and_splits_their_row() {
     let page = fs::read_to_string(project.path("report/m/report.md")).unwrap();
     assert!(page.contains("are not pooled: row 2 of 2 differs from row 1 in $NAP 0.2 / 0.4"), "{page}");
 
-    // An accepted job is done, and still a row of its own.
+    // An accepted job is done, and is still in another row.
     project.orchestrate(&["accept", "--all"]).code(0);
     assert_eq!((stale(&project), split().len()), (None, 2));
     let project = project.and_yaml(&matrix("NAP: \"0.6\"", 5));
@@ -60,7 +60,7 @@ fn a_changed_variable_makes_jobs_stale_and_splits_their_row() {
 }
 
 #[test]
-fn a_value_reaches_the_worker_as_it_is_written() {
+fn a_value_reaches_the_worker_unchanged() {
     let values = ["0123", "1.10", "1e3", "0x10", "True", "99999999999999999999"];
     let declared = values.iter().enumerate().map(|(index, value)| format!("V{index}: {value}"));
     let project = ran_under(&declared.collect::<Vec<_>>().join(", "));
@@ -72,14 +72,14 @@ fn a_value_reaches_the_worker_as_it_is_written() {
 }
 
 #[test]
-fn added_removed_and_changed_variables_are_each_named() {
+fn each_added_removed_and_changed_variable_is_named() {
     let project = ran_under("GONE: a, KEPT: b, CHANGED: c, EMPTIED: d, LC_ALL: C.UTF-8");
     assert_eq!(stale(&project), None);
     let project =
         project.and_yaml(&matrix("KEPT: b, CHANGED: c c, EMPTIED: \"\", NEW: e, MKL_DYNAMIC: 1", 1));
-    let told = "$CHANGED c → c c; $EMPTIED d → \"\"; $GONE a → not set; $LC_ALL C.UTF-8 → C; \
+    let changes = "$CHANGED c → c c; $EMPTIED d → \"\"; $GONE a → not set; $LC_ALL C.UTF-8 → C; \
                 $MKL_DYNAMIC not set → 1; $NEW not set → e";
-    assert_eq!(stale(&project).as_deref(), Some(told));
+    assert_eq!(stale(&project).as_deref(), Some(changes));
     // Every worker gets this one.
     let project = ran_under("KEPT: b").and_yaml(&matrix("KEPT: b, LC_ALL: C", 1));
     assert_eq!(stale(&project), None);
@@ -96,9 +96,9 @@ fn a_declared_path_is_a_circumstance() {
     assert_eq!(status["configs"][0]["throughput"].as_array().unwrap().len(), 2, "{status}");
 }
 
-/// A record of an older version does not tell which variables were declared.
+/// A record of an older version does not list the declared variables.
 #[test]
-fn an_older_record_is_compared_as_far_as_possible() {
+fn an_old_record_is_compared_as_far_as_possible() {
     let project = ran_under("NAP: \"0.2\", TMPDIR: /tmp");
     let path = project.store().job_dirs().unwrap()[0].record();
     edit_sealed(&path, |record| {
@@ -108,6 +108,6 @@ fn an_older_record_is_compared_as_far_as_possible() {
     let project = project.and_yaml(&matrix("NAP: \"0.2\"", 1));
     assert_eq!(stale(&project), None, "TMPDIR may have been that of the shell");
     let project = project.and_yaml(&matrix("OTHER: \"0.2\", TMPDIR: /var/tmp", 1));
-    let told = "$NAP 0.2 → not set; $OTHER not set → 0.2; $TMPDIR /tmp → /var/tmp";
-    assert_eq!(stale(&project).as_deref(), Some(told));
+    let changes = "$NAP 0.2 → not set; $OTHER not set → 0.2; $TMPDIR /tmp → /var/tmp";
+    assert_eq!(stale(&project).as_deref(), Some(changes));
 }

@@ -1,5 +1,5 @@
-//! Where `flock` succeeds and does nothing, as on some network file systems, and where another host shares the store:
-//! no job runs twice, and nothing overlaps on one host.
+//! File systems where `flock` succeeds but does nothing, as some network file systems, and stores shared with another
+//! host: no job runs twice, and no jobs overlap on one host.
 
 use std::env;
 use std::fs::{self, File};
@@ -17,7 +17,7 @@ use crate::harness::{Ended, Matrix, Project, Running};
 /// The name of a library whose `flock` does nothing.
 const LIBRARY: &str = "flock.so";
 
-/// Makes that library in the project's directory, by the compiler that links this program too.
+/// Compiles that library in the project's directory.
 fn make_library(project: &Project) {
     let source = project.path("flock.c");
     fs::write(&source, "int flock(int fd, int operation) { return 0; }\n").unwrap();
@@ -26,13 +26,13 @@ fn make_library(project: &Project) {
     assert!(cc.status().expect("a C compiler").success());
 }
 
-/// Starts `orchestrate` where locks do nothing. Its workers do not inherit that, so they see who overlaps.
+/// Starts `orchestrate` where locks do nothing. Its workers have working locks, with which they detect overlaps.
 fn start_without_locks(project: &Project, arguments: &[&str]) -> Running {
     if !project.path(LIBRARY).exists() {
         make_library(project);
     }
     let mut command = project.command(arguments);
-    // A space would end a path in LD_PRELOAD, so it has the name alone.
+    // A space would end a path in LD_PRELOAD, so it contains only the name.
     let mut path = vec![project.path("")];
     path.extend(env::split_paths(&env::var_os("LD_LIBRARY_PATH").unwrap_or_default()));
     command.env("LD_PRELOAD", LIBRARY).env("LD_LIBRARY_PATH", env::join_paths(path).unwrap());
@@ -56,26 +56,26 @@ fn assert_each_ran_once(project: &Project, jobs: usize) {
 
 #[test]
 #[cfg(target_os = "linux")]
-fn a_second_run_is_refused_and_told_who_runs_and_how_to_join() {
+fn a_second_run_is_refused_with_the_way_to_join() {
     let project = waiting(3);
     let mut first = start_without_locks(&project, &["run", "t.yaml"]);
     first.wait_for_line("locks do not work on the file system of");
     project.wait_started(1);
     let second = start_without_locks(&project, &["run", "t.yaml"]).wait().code(12);
     let second = second.says(&format!(
-        "another orchestrate runs on this store, and no lock keeps the two apart: pid {}",
+        "another orchestrate runs on this store, and locks cannot coordinate the two: pid {}",
         first.pid()
     ));
     second.says("`orchestrate resume t --join` shares the jobs with it").says("`orchestrate stop` ends it");
     assert_eq!(project.started(), 1);
-    project.let_go();
+    project.release_workers();
     first.wait().code(0);
     assert_each_ran_once(&project, 3);
 }
 
 #[test]
 #[cfg(target_os = "linux")]
-fn one_whose_locks_work_sees_one_whose_locks_do_nothing_and_the_other_way_round() {
+fn runs_with_and_without_working_locks_see_each_other() {
     type Start = fn(&Project, &[&str]) -> Running;
     let with_locks: Start = |project, arguments| project.start(arguments);
     let pairs: [[Start; 2]; 2] = [[start_without_locks, with_locks], [with_locks, start_without_locks]];
@@ -84,11 +84,11 @@ fn one_whose_locks_work_sees_one_whose_locks_do_nothing_and_the_other_way_round(
         let first = first(&project, &["run", "t.yaml"]);
         project.wait_started(1);
         let refused = second(&project, &["run", "t.yaml"]).wait().code(12);
-        refused.says(&format!("no lock keeps the two apart: pid {}", first.pid()));
+        refused.says(&format!("locks cannot coordinate the two: pid {}", first.pid()));
         let counts = project.orchestrate(&["status", "--json"]).json()["counts"].clone();
         assert_eq!((&counts["running"], &counts["waiting"]), (&1.into(), &1.into()), "{counts}");
-        assert_eq!(owners(&project).len(), 1, "it is not taken for dead");
-        project.let_go();
+        assert_eq!(owners(&project).len(), 1, "it is considered alive");
+        project.release_workers();
         first.wait().code(0);
         assert_each_ran_once(&project, 2);
     }
@@ -96,7 +96,7 @@ fn one_whose_locks_work_sees_one_whose_locks_do_nothing_and_the_other_way_round(
 
 #[test]
 #[cfg(target_os = "linux")]
-fn several_that_join_share_the_jobs_and_run_none_twice_nor_two_at_once() {
+fn joined_runs_share_the_jobs_one_at_a_time() {
     let project = Project::with(Matrix::new("t").repeats(6));
     make_library(&project);
     let runs: Vec<_> = (0..3).map(|_| start_without_locks(&project, &["run", "t.yaml", "--join"])).collect();
@@ -109,7 +109,7 @@ fn several_that_join_share_the_jobs_and_run_none_twice_nor_two_at_once() {
 }
 
 #[test]
-fn a_job_that_fails_is_tried_as_often_by_all_that_join_as_by_one() {
+fn joined_runs_share_the_retries_of_a_job() {
     let project = Project::new();
     let matrix = Matrix::new("t").repeats(1).behave(&["exit3"]).limits("retries: 3, grace: 10s");
     let matrix = matrix.flag("--release", &project.release());
@@ -118,19 +118,19 @@ fn a_job_that_fails_is_tried_as_often_by_all_that_join_as_by_one() {
     project.wait_started(1);
     let mut second = project.start(&["run", "t.yaml", "--join"]);
     second.wait_for_line("waiting for");
-    project.let_go();
+    project.release_workers();
     for run in [first, second] {
         run.wait().code(10);
     }
     assert_eq!(project.started(), 4);
     project.orchestrate(&["resume"]).code(10);
-    assert_eq!(project.started(), 8, "each later run tries it anew");
+    assert_eq!(project.started(), 8, "each later run has new retries");
     project.assert_quiet();
 }
 
 #[test]
 #[cfg(target_os = "linux")]
-fn doctor_tries_the_locks_and_leaves_nothing_behind() {
+fn doctor_tests_the_locks_and_cleans_up() {
     let project = Project::with(Matrix::new("t"));
     make_library(&project);
     project.orchestrate(&["run", "t.yaml"]).code(0);
@@ -165,7 +165,7 @@ fn two_stores_on_one_host_never_overlap() {
 
 #[test]
 #[cfg(target_os = "linux")]
-fn the_worker_of_a_dead_one_is_waited_for_and_has_no_twin() {
+fn the_worker_of_a_killed_run_is_waited_for_and_not_repeated() {
     let project = waiting(3);
     let first = start_without_locks(&project, &["run", "t.yaml"]);
     project.wait_started(1);
@@ -175,7 +175,7 @@ fn the_worker_of_a_dead_one_is_waited_for_and_has_no_twin() {
     let mut elsewhere = start_without_locks(&project, &["run", "t.yaml", "--store", "other"]);
     elsewhere.wait_for_line("waiting for this host");
     assert_eq!(project.started(), 1);
-    project.let_go();
+    project.release_workers();
     second.wait().code(0);
     elsewhere.wait().code(0);
     assert_eq!(project.records().iter().filter(|record| record.observed.adopted).count(), 1);
@@ -183,14 +183,14 @@ fn the_worker_of_a_dead_one_is_waited_for_and_has_no_twin() {
     project.assert_quiet();
 }
 
-/// The lock files of those who run on the store.
+/// The lock files of the processes that run on the store.
 fn owners(project: &Project) -> Vec<PathBuf> {
     let entries = fs::read_dir(project.path("runs/.running")).unwrap();
     let paths = entries.map(|entry| entry.unwrap().path());
     paths.filter(|path| path.extension().is_some_and(|it| it == "lock")).collect()
 }
 
-/// Makes the owner of `lock` one of another host, which was last seen `silent` ago.
+/// Changes the owner of `lock` to a process of another host, which was last seen `silent` ago.
 fn move_elsewhere(lock: &Path, silent: Duration) {
     let text = fs::read_to_string(lock).unwrap();
     let (who, _) = text.split_once("\"place\"").unwrap();
@@ -198,7 +198,7 @@ fn move_elsewhere(lock: &Path, silent: Duration) {
     File::options().write(true).open(lock).unwrap().set_modified(SystemTime::now() - silent).unwrap();
 }
 
-/// A store in which an `orchestrate` of another host is in the middle of the first job.
+/// A store in which an `orchestrate` of another host runs the first job.
 fn with_foreign_owner(project: &Project) -> PathBuf {
     let first = project.start(&["run", "t.yaml"]);
     project.wait_started(1);
@@ -207,17 +207,17 @@ fn with_foreign_owner(project: &Project) -> PathBuf {
     project.assert_quiet();
     let lock = owners(project).remove(0);
     move_elsewhere(&lock, Duration::ZERO);
-    project.let_go();
+    project.release_workers();
     lock
 }
 
 #[test]
-fn another_host_that_is_alive_is_respected_and_one_that_is_lost_is_adopted() {
+fn jobs_of_a_live_host_are_kept_and_of_a_lost_host_adopted() {
     let project = waiting(3);
     let lock = with_foreign_owner(&project);
     let refused = project.orchestrate(&["run", "t.yaml"]).code(12);
     refused
-        .says("no lock keeps the two apart: pid ")
+        .says("locks cannot coordinate the two: pid ")
         .says(" on beta, started by ")
         .says("--join` shares the jobs");
     let counts = project.orchestrate(&["status", "--json"]).json()["counts"].clone();

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Runs the quickstart as an array on a Slurm with two nodes, all of it on this machine, and reports. Needs Debian's
+# Runs the quickstart as an array on a Slurm with two nodes on this machine, and reports. Needs Debian's
 # packages munge, slurmctld, slurmd and slurm-client, which start.sh installs for root.
 set -eu
 cd "$(dirname "$0")/../.."

@@ -6,7 +6,7 @@
 #                            [--fresh] [--no-install]
 #   start.sh STATE_DIR --restart slurmctld|slurmd-n1|...   (crash tests)
 #
-# What you get: munged + slurmctld + N slurmd ("n1".."nN", one process each, all
+# Result: munged + slurmctld + N slurmd ("n1".."nN", one process each, all
 # on this host), every node with a fake `gpu` GRES, and STATE_DIR/env.sh to source.
 # Needs: Debian/Ubuntu packages munge slurmctld slurmd slurm-client (22.05 on
 # Debian 12). No systemd, no cgroups (unless --proctrack cgroup), no database;
@@ -193,7 +193,7 @@ OverTimeLimit=0
 BatchStartTimeout=10
 MessageTimeout=10
 WaitTime=0
-# a node that comes back (even after an unexpected restart) is usable at once
+# a node that comes back (even after an unexpected restart) is usable immediately
 ReturnToService=2
 # batch jobs may be requeued on node failure and by \`scontrol requeue\`
 JobRequeue=1

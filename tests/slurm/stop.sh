@@ -23,7 +23,7 @@ pick() { awk -v re="$1" '$1 ~ re {print $2, $3}' "$PIDS"; }
 
 # slurmstepd processes that belong to OUR slurmd: a real slurmstepd executable
 # holding one of OUR slurmd log files open. (It overwrites its environment and is
-# reparented to init, so neither environ nor ppid tells.  pgrep only lists here;
+# reparented to init, so environ and ppid do not identify it.  pgrep only lists here;
 # nothing is killed by name.)
 stepds() {
   local p

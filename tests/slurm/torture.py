@@ -1,21 +1,21 @@
-"""The fault campaign on a cluster: a real Slurm with two nodes on this machine, and everybody killed at random moments.
+"""The fault campaign on a real Slurm with two nodes on this machine, whose processes are killed at random moments.
 
     python3 torture.py ORCHESTRATE FAKE_WORKER STATE [--seconds 600] [--seed 1]
 
-A round runs a matrix of short jobs on Slurm and does something bad every second or so: SIGKILL of slurmctld, slurmd,
-slurmstepd, orchestrate, a task or a worker; `scontrol requeue` and `scancel` of single tasks; a node drained. The first
-four rounds provoke what Slurm was seen to do wrong: a task that runs twice at once, one that runs twice in silence, one
-that finishes although its node failed, and an array that was accepted, forgotten, and its id given away.
+A round runs a matrix of short jobs on Slurm and injects a fault about every second: SIGKILL of slurmctld, slurmd,
+slurmstepd, orchestrate, a task or a worker; `scontrol requeue` and `scancel` of single tasks; a drained node. The first
+four rounds provoke observed faults of Slurm: a task that runs twice concurrently, a task that silently runs twice, a
+task that finishes although its node failed, and an accepted array that is forgotten and whose id is reused.
 
-Then Slurm is whole again, and `resume` has to bring every job to its end. Every third round is ended by `stop` instead.
-The judge reads the records and what the workers wrote. It shares no code with orchestrate.
+Then Slurm is repaired, and `resume` must complete every job. Every third round is ended by `stop` instead. The judge
+reads the records and the trace of the workers. It shares no code with orchestrate.
 
-| word | what must never be |
+| kind | what must never occur |
 |---|---|
 | lost | a job without a success in the end |
 | doubled | a job whose record changed after it had a success, or an attempt whose worker ran twice |
 | overlapping | two workers at the same time |
-| surviving | a worker or a task that is still there after `stop` or in the end |
+| surviving | a worker or a task that is alive after `stop` or in the end |
 | stuck | a command that did not end in time |
 """
 
@@ -45,7 +45,7 @@ FAULTS = (
     "kill slurmctld", "kill slurmd", "kill slurmstepd", "kill orchestrate", "kill task", "kill worker", "requeue",
     "cancel a task", "drain a node",
 )
-BETRAYALS = ("twice at once", "twice in silence", "finished yet failed", "forgotten")
+BETRAYALS = ("twice concurrently", "twice in silence", "finished yet failed", "forgotten")
 
 
 def run(*words, timeout=60, **options):
@@ -53,7 +53,7 @@ def run(*words, timeout=60, **options):
 
 
 def processes(word):
-    """The ids of the living processes with `word` in their command or environment."""
+    """The ids of the live processes with `word` in their command or environment."""
     found = []
     for entry in pathlib.Path("/proc").iterdir():
         if entry.name.isdigit() and int(entry.name) != os.getpid():
@@ -98,7 +98,7 @@ class Cluster:
             self.call("start.sh", self.state, "--restart", name)
 
     def mend(self):
-        """Everything runs again, and no node is drained."""
+        """Restarts all daemons, and resumes drained nodes."""
         for name in self.daemons():
             self.restart(name)
         end = time.monotonic() + 90
@@ -112,7 +112,7 @@ class Cluster:
         sys.exit("the nodes do not come back")
 
     def tasks(self, name=None):
-        """The tasks that can still do something: their names, states and array names."""
+        """The tasks that have not ended: their names, states and array names."""
         listed = run("squeue", "-h", "-r", "-o", "%F_%K|%T|%j").stdout.split("\n")
         tasks = [tuple(line.split("|")) for line in listed if line.count("|") == 2]
         return [task for task in tasks if task[1] in LIVE and (name is None or name in task[2])]
@@ -122,7 +122,7 @@ class Cluster:
 
 
 class Round(rounds.Round):
-    """One matrix, in a directory of its own."""
+    """One matrix, in its own directory."""
 
     def __init__(self, options, cluster, number):
         super().__init__(number, random.Random(f"{options.seed}/{number}"), cluster.state / f"round-{number}")
@@ -134,11 +134,11 @@ class Round(rounds.Round):
         self.write_matrix(pathlib.Path(options.worker).resolve())
 
     def write_matrix(self, worker):
-        # A worker that lives for half a second, by a shell that exports nothing to it.
+        # A worker of half a second, started by a shell that exports nothing to it.
         script, busy = self.directory / "worker.sh", self.directory / "busy"
         script.write_text(
             f'#!/bin/sh\necho "begin $1 $$ $ORCHESTRATE_MEASUREMENT" >> "{self.directory}/trace"\n'
-            # Whoever was killed left its name there.
+            # A killed worker leaves its PID there.
             f'if other=$(cat "{busy}") && grep -q ") [^Z]" "/proc/$other/stat"; then\n'
             f'    echo "overlap $1 $other" >> "{self.directory}/trace"\nfi 2>/dev/null\necho $$ > "{busy}"\n'
             f'sleep 0.4\n"{worker}" --behave ok --device cpu --precision fp32 --batch 4 --label "$1" --out "$2"\n'
@@ -162,7 +162,7 @@ class Round(rounds.Round):
         )
 
     def ours(self, kind):
-        """Living processes of this round: orchestrates that follow, tasks, or workers."""
+        """The live processes of this round: orchestrates that follow, tasks, or workers."""
         found = []
         for pid in processes(str(self.directory)):
             words = command(pid)
@@ -204,22 +204,22 @@ class Round(rounds.Round):
             run("scontrol", "update", f"NodeName={node}", "State=RESUME")
 
     def betray(self, how):
-        """Has Slurm do what it was once seen to do."""
+        """Provokes a fault of Slurm that was once observed."""
         self.faults[how] += 1
         self.wait_for_tasks()
-        if how in ("twice at once", "finished yet failed"):
-            # Slurm gives up a node whose slurmd is gone, and its jobs go on.
+        if how in ("twice concurrently", "finished yet failed"):
+            # Slurm gives up a node without slurmd, but its jobs continue.
             self.cluster.kill("slurmd-n1")
-            end = time.monotonic() + (40 if how == "twice at once" else 25)
+            end = time.monotonic() + (40 if how == "twice concurrently" else 25)
             while time.monotonic() < end and "down" not in run("sinfo", "-h", "-N", "-n", "n1", "-o", "%T").stdout:
                 time.sleep(0.2)
             self.cluster.restart("slurmd-n1")
         elif how == "twice in silence":
-            # What slurmctld has not saved yet, it does again.
+            # slurmctld repeats actions that it has not saved yet.
             self.cluster.kill("slurmctld")
             self.cluster.restart("slurmctld")
         else:
-            # An array that was accepted a moment ago is forgotten, and the next one gets its id.
+            # A recently accepted array is forgotten, and the next one gets its id.
             self.cluster.kill("slurmctld")
             self.cluster.restart("slurmctld")
             run("sbatch", "--array=0-3", "--job-name=stranger", "--output=/dev/null", "--wrap=sleep 1")
@@ -251,7 +251,7 @@ class Round(rounds.Round):
             self.wait(self.process)
 
     def finish(self):
-        """Resumes until everything is done."""
+        """Resumes until all jobs are done."""
         if self.process.poll() is None:
             self.wait(self.process)
         self.resume(lambda _: ("resume", self.name))
@@ -282,7 +282,7 @@ class Round(rounds.Round):
             self.breach("lost", f"{JOBS - done} of {JOBS} jobs")
         if left := self.ours("worker") + self.ours("task") + self.ours("orchestrate"):
             self.breach("surviving", f"{[command(pid) for pid in left]}")
-        # Slurm takes a while to notice that a task is gone whose slurmd or slurmstepd was killed.
+        # Slurm needs a while to notice the end of a task whose slurmd or slurmstepd was killed.
         end = time.monotonic() + NOTICED_AFTER_S
         while (left := self.cluster.tasks(self.name)) and time.monotonic() < end:
             time.sleep(1)

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# check.sh - checks the rig itself, without orchestrate: whether the hosts of start.sh are what host.sh promises.
-# Takes some seconds. Prints each check, and ends with 1 at the first that does not hold.
+# check.sh - checks the rig itself, without orchestrate: whether the hosts of start.sh are as host.sh describes them.
+# Takes some seconds. Prints each check, and exits with 1 at the first that fails.
 set -euo pipefail
 HERE=$(cd "$(dirname "$0")" && pwd -P)
 CHECKOUT=$(cd "$HERE/../.." && pwd -P)
@@ -12,7 +12,7 @@ host() { "$HERE/host.sh" "$1" "$DIR/rig" "$2"; }
 is() { # $1 = what is checked, $2 = expected, $3 = found
   if [ "$2" = "$3" ]; then echo "ok   $1"; else printf 'WRONG %s: expected %s, found %s\n' "$1" "$2" "$3"; exit 1; fi
 }
-# The processes that the checks leave on hosts: they sleep as long as nobody else does.
+# The processes that the checks leave on hosts: `sleep` with a number that no other process uses.
 MARK=9$$
 running() { pgrep -fx "sleep $MARK" | wc -l; }
 finish() {
@@ -23,7 +23,7 @@ trap finish EXIT
 
 mkdir "$DIR/keep"
 echo kept > "$DIR/keep/file"
-# A lock of whoever calls must not stay with the hosts.
+# The hosts must not inherit a lock of the calling process.
 exec 7> "$DIR/lock"
 flock 7
 "$HERE/start.sh" "$DIR/rig" --base-port 18052 --hide "$DIR/keep" --keep "$DIR/keep"
@@ -33,13 +33,13 @@ for name in host-a host-b; do is "its name" $name "$(there $name hostname)"; don
 differs() { # $1 = what, the rest: a command
   local what=$1
   shift
-  is "$what: its own" 3 "$({ there host-a "$@"; there host-b "$@"; "$@"; } | sort -u | wc -l)"
+  is "$what differs" 3 "$({ there host-a "$@"; there host-b "$@"; "$@"; } | sort -u | wc -l)"
 }
 differs "the machine's id" cat /etc/machine-id
 differs "the id of the boot" cat /proc/sys/kernel/random/boot_id
 differs "the numbers of processes" readlink /proc/self/ns/pid
 is "the checkout is hidden" 0 "$(there host-a "ls -A '$CHECKOUT' | wc -l")"
-is "what is kept is there" kept "$(there host-a "cat '$DIR/keep/file'")"
+is "a kept directory is visible" kept "$(there host-a "cat '$DIR/keep/file'")"
 is "and cannot be written" no "$(there host-a "touch '$DIR/keep/x' 2>/dev/null && echo yes || echo no")"
 is "input arrives" 100000 "$(head -c 100000 /dev/zero | there host-b 'wc -c')"
 is "codes come back" 37 "$(ssh -n host-a 'exit 37' >/dev/null && echo 0 || echo $?)"
@@ -66,8 +66,8 @@ is "it answers again" host-a "$(there host-a hostname)"
 boot=$(there host-a cat /proc/sys/kernel/random/boot_id)
 host down host-a
 is "it is down" down "$(host state host-a)"
-is "nothing runs without a plug" 0 "$(running)"
-is "nobody answers" no "$(there host-a hostname 2>/dev/null || echo no)"
+is "nothing runs on a host that is down" 0 "$(running)"
+is "a host that is down does not answer" no "$(there host-a hostname 2>/dev/null || echo no)"
 host up host-a
 is "it booted again" new "$([ "$(there host-a cat /proc/sys/kernel/random/boot_id)" = "$boot" ] || echo new)"
 is "its files are there" yes "$(there host-a '[ -e ~/file ] && echo yes')"
@@ -77,6 +77,6 @@ there host-b "setsid sleep $MARK </dev/null >/dev/null 2>&1 &"
 host freeze host-b
 "$HERE/stop.sh" "$DIR/rig"
 is "nothing is left running" 0 "$(running)"
-is "nor any sshd" "" "$(pgrep -af "boot $DIR/rig" || true)"
-is "nor any mount" "" "$(grep -F "$DIR" /proc/mounts || true)"
-echo "the rig holds"
+is "no sshd is left" "" "$(pgrep -af "boot $DIR/rig" || true)"
+is "no mount is left" "" "$(grep -F "$DIR" /proc/mounts || true)"
+echo "all checks passed"

@@ -3,17 +3,16 @@
 #
 #   up        starts it. After `down` this is a reboot: its files stay, /tmp is empty, the boot has another
 #             id, and process numbers begin at 1 again
-#   down      pulls the plug: SIGKILL of its first process, with which the kernel kills all others
-#   cut       cuts its connections: SIGKILL of the sshds of its sessions. What they started is not touched
+#   down      SIGKILL of its first process, so that the kernel kills all others, as in a power failure
+#   cut       cuts its connections: SIGKILL of the sshds of its sessions, but not of the processes that they started
 #   freeze    it no longer answers: SIGSTOP of its sshds. Its jobs run on
 #   thaw      it answers again
 #   pids      prints the processes that run on it, by their numbers on this machine
 #   state     prints up, frozen or down
 #
-# A host is an sshd in namespaces of its own for mounts, process numbers and the name. It has an id of its own for the
-# machine and for each boot, and a home, an /etc/ssh, a /tmp, a /run and a /dev/shm of its own. The paths in DIR/hide
-# are empty on it, but for those in DIR/keep. It shares all else with this machine: kernel, programs, processors,
-# network.
+# A host is an sshd in its own namespaces for mounts, process numbers and the host name. It has its own machine id, boot
+# id, home, /etc/ssh, /tmp, /run and /dev/shm. The paths in DIR/hide are empty on it, except those in DIR/keep. The
+# kernel, programs, processors and the network are those of this machine.
 # Needs root, for the namespaces and mounts.
 set -euo pipefail
 
@@ -40,12 +39,12 @@ processes() {
 }
 # Its listening sshd, then those of its sessions. Newer versions call the latter sshd-session and sshd-auth.
 sessions() { processes '^sshd' | grep -vx "$(recorded sshd)" || true; }
-signal() { # $1 = signal, pids on stdin; one that has just ended is no error
+signal() { # $1 = signal, pids on stdin; processes that have just ended are ignored
   local pid
   while read -r pid; do kill "-$1" "$pid" 2>/dev/null || true; done
 }
 
-# The life of the host, as its first process.
+# Runs as the first process of the host, until the host goes down.
 boot() {
   local stage=/run/stage host=/run/stage/host path number home
   mapfile -t hidden < "$DIR/hide"
@@ -55,7 +54,7 @@ boot() {
   cd /
   mount -t tmpfs -o mode=755 run /run
   mkdir -p /run/sshd /run/lock "$host"
-  # What is mounted must be reached first, since any of these paths can lie below another one that gets hidden.
+  # The sources of mounts are bound to other places first, since they can be below a path that gets hidden.
   mount --bind "$STATE" "$host"
   for number in "${!kept[@]}"; do
     mkdir "$stage/$number"
@@ -78,24 +77,24 @@ boot() {
     mount -o remount,bind,ro "$path"
     umount "$stage/$number"
   done
-  # Whoever writes there by mistake is told.
+  # Read-only, so that writing there by mistake is an error.
   for path in "${hidden[@]}"; do
     if mountpoint -q "$path"; then mount -o remount,bind,ro "$path"; fi
   done
   umount "$host"
   "$(command -v sshd)" -D -e -f /etc/ssh/sshd_config &
   local sshd=$!
-  # Waiting also reaps whoever lost its parent.
+  # Waiting also reaps orphans.
   while kill -0 "$sshd" 2>/dev/null; do wait "$sshd" || true; done
 }
 
 up() {
-  [ "$(id -u)" = 0 ] || die "needs root: a host has mounts, a name and process numbers of its own"
+  [ "$(id -u)" = 0 ] || die "needs root: a host has its own namespaces for mounts, name and process numbers"
   if recorded init >/dev/null; then die "$HOST is up"; fi
   rm -f "$STATE"/*.pid
   cat /proc/sys/kernel/random/uuid > "$STATE/boot-id"
   find "$STATE/tmp" -mindepth 1 -delete
-  # A host inherits nothing: no variable, and no open file, such as a lock of whoever calls this.
+  # A host inherits no variables and no open files, such as a lock of the calling process.
   (
     for fd in /proc/self/fd/*; do
       fd=${fd##*/}

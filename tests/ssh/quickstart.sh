@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Runs the quickstart on two hosts that ssh reaches, both of them on this machine, and reports. Needs what start.sh
-# needs, and a worker that was built, which `just quickstart-ssh` sees to.
+# Runs the quickstart on two hosts that ssh reaches, both of them on this machine, and reports. Needs the packages of
+# start.sh and a built worker, which `just quickstart-ssh` builds.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 target=${CARGO_TARGET_DIR:-target}
@@ -32,7 +32,7 @@ executions = collections.Counter(
 hosts = collections.Counter(record["provenance"]["host"]["hostname"] for record in records)
 machines = {record["provenance"]["host"]["boot_id"] for record in records}
 print("jobs per host:", *(f"  {host}: {jobs}" for host, jobs in sorted(hosts.items())), sep="\n")
-for what, holds in {
+for what, is_true in {
     "every job has a result, and the report has it": len(rows) == len(records) == len(executions) == 8
     and all(record["outcome"]["kind"] == "succeeded" for record in records),
     "every job ran once": set(executions.values()) == {1} and all(record["attempt"] == 1 for record in records),
@@ -44,7 +44,7 @@ for what, holds in {
         "/orchestrate/quickstart-ssh/.orchestrate/bin/" in record["provenance"]["worker"]["path"] for record in records
     ),
 }.items():
-    print("yes:" if holds else "NO: ", what)
-    if not holds:
+    print("yes:" if is_true else "NO: ", what)
+    if not is_true:
         sys.exit(f"quickstart.sh: look into {state}: executions {dict(executions)}, jobs per host {dict(hosts)}")
 PYTHON

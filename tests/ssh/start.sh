@@ -1,17 +1,17 @@
 #!/usr/bin/env bash
 # start.sh DIR [--fresh] [--base-port P] [--hide PATH]... [--keep PATH]...
 #
-# Makes two "hosts" on this machine that ssh reaches, host-a and host-b, and starts them: see host.sh for what they are.
+# Creates two "hosts" on this machine that ssh reaches, host-a and host-b, and starts them. host.sh describes them.
 # Put DIR/bin first on the PATH: its `ssh` is the real one with DIR/ssh_config, which knows both.
 #
-#   --fresh         throws away what the hosts have of earlier times
+#   --fresh         deletes the files that the hosts have from earlier calls
 #   --base-port P   their ports on loopback are P and P+1
 #   --hide PATH     a directory that is empty on the hosts, besides this checkout and CARGO_TARGET_DIR
 #   --keep PATH     a directory that the hosts see, even if it is hidden or below root's home. Without any, it is
-#                   libtorch with what belongs to it: LIBTORCH, or the checkout's .venv
+#                   libtorch with its libraries: LIBTORCH, or the checkout's .venv
 #
 # Needs root and Debian's or Ubuntu's packages openssh-server and openssh-client, and installs nothing. The system's own
-# sshd is not touched and not needed: each host has a configuration, a key and a port of its own. Nothing is written
+# sshd is not touched and not needed: each host has its own configuration, key and port. Nothing is written
 # outside of DIR. Not secure, not for production: loopback test rig only. Stop with: stop.sh DIR
 set -euo pipefail
 
@@ -32,7 +32,7 @@ while [ $# -gt 0 ]; do
   esac
 done
 
-# ---------------------------------------------------------------- what it needs ---
+# ------------------------------------------------------------------ requirements ---
 PATH=$PATH:/usr/local/sbin:/usr/sbin:/sbin
 missing=
 for program in ssh:openssh-client ssh-keygen:openssh-client sshd:openssh-server pgrep:procps unshare:util-linux \
@@ -44,10 +44,10 @@ for program in ssh:openssh-client ssh-keygen:openssh-client sshd:openssh-server 
 done
 [ -z "$missing" ] || die "missing programs: as root, type \`apt-get install --no-install-recommends$missing\`
   (to keep Debian from starting the system's sshd, let /usr/sbin/policy-rc.d exit with 101 meanwhile)"
-[ "$(id -u)" = 0 ] || die "needs root: a host has mounts, a name and process numbers of its own"
+[ "$(id -u)" = 0 ] || die "needs root: a host has its own namespaces for mounts, name and process numbers"
 unshare --mount --uts --pid --fork --mount-proc true 2>/dev/null ||
-  die "this root cannot make namespaces (in a container it needs CAP_SYS_ADMIN)"
-getent passwd sshd >/dev/null || die "there is no user sshd, which openssh-server makes when it is installed"
+  die "this root cannot create namespaces (in a container it needs CAP_SYS_ADMIN)"
+getent passwd sshd >/dev/null || die "the user sshd is missing; installing openssh-server creates it"
 
 mkdir -p "$TARGET"
 DIR=$(cd "$TARGET" && pwd -P)
@@ -58,7 +58,7 @@ for host in "${HOSTS[@]}"; do
     die "$host of $DIR is still running; run stop.sh first"
 done
 if [ "$FRESH" = 1 ] && [ -d "$DIR/hosts" ]; then
-  [ -e "$DIR/ssh_config" ] || die "$DIR/hosts is not from here, so it is not thrown away"
+  [ -e "$DIR/ssh_config" ] || die "$DIR/hosts was not created by start.sh, so it is not deleted"
   rm -rf "$DIR/hosts"
 fi
 if [ -n "${CARGO_TARGET_DIR:-}" ] && [ -d "$CARGO_TARGET_DIR" ]; then
@@ -74,11 +74,11 @@ fi
 umask 022
 mkdir -p "$DIR/bin" "$DIR/hosts"
 lines() { if [ $# -gt 0 ]; then printf '%s\n' "$@"; fi; }
-# The innermost first: what lies below another hidden one is not there any more.
+# Inner paths first, because a path below a hidden one no longer exists.
 lines "${HIDE[@]}" | sort -ur > "$DIR/hide"
 lines "${KEEP[@]}" | sort -u > "$DIR/keep"
 [ -e "$DIR/key" ] || ssh-keygen -q -t ed25519 -N "" -C "orchestrate test rig" -f "$DIR/key"
-# The real one, also if our own stands first on the PATH.
+# The real ssh, even if DIR/bin is first on the PATH.
 SSH=$(PATH=$(tr : '\n' <<<"$PATH" | grep -vxF "$DIR/bin" | paste -sd :) && command -v ssh)
 printf '#!/bin/sh\nexec "%s" -F "%s" "$@"\n' "$SSH" "$DIR/ssh_config" > "$DIR/bin/ssh"
 chmod 755 "$DIR/bin/ssh"
@@ -112,7 +112,7 @@ for index in "${!HOSTS[@]}"; do
   # OpenSSH refuses accounts that are locked, as root's often is.
   echo 'root:*:19000:0:99999:7:::' > "$state/shadow"
   chmod 600 "$state/shadow"
-  # Many people's shells print something when they start, and orchestrate has to find its answers behind it.
+  # Shells of many users print a greeting, and orchestrate must find the answer behind it.
   [ -e "$state/home/.bashrc" ] || echo "echo Welcome to $host" > "$state/home/.bashrc"
   [ -e "$state/etc-ssh/host_key" ] ||
     ssh-keygen -q -t ed25519 -N "" -C "$host" -f "$state/etc-ssh/host_key"

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # stop.sh DIR
-# Ends the hosts that start.sh DIR started, with everything that runs on them, and the connections to them. Their files
-# and logs stay, and start.sh DIR starts them again.
+# Ends the hosts that start.sh DIR started, with all their processes and the connections to them. Their files and logs
+# stay, and start.sh DIR starts them again.
 set -uo pipefail
 [ $# -eq 1 ] || { echo "usage: stop.sh DIR" >&2; exit 2; }
 HERE=$(cd "$(dirname "$0")" && pwd -P)
@@ -11,7 +11,7 @@ for host in "$DIR"/hosts/*/; do
   [ -d "$host" ] || continue
   "$HERE/host.sh" down "$DIR" "$(basename "$host")" || rc=1
 done
-# An ssh that talks to them ends by itself now.
+# Connections of ssh to them now end automatically.
 clients() {
   local pid
   for pid in $(pgrep -x ssh); do

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Runs one matrix with an env here, one on Slurm and one on a host that ssh reaches, all of them on this machine, and
-# checks that `status` shows all three while they run. Needs what start.sh and ../slurm/start.sh need.
+# Runs one matrix with a local env, one on Slurm and one on a host that ssh reaches, all of them on this machine, and
+# checks that `status` shows all three while they run. Needs the packages of start.sh and ../slurm/start.sh.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 root=$(pwd -P)
@@ -22,7 +22,7 @@ tests/slurm/start.sh "$state/slurm" --nodes 2 --base-port 17917 --fresh
 export PATH=$state/ssh/bin:$PATH ORCHESTRATE_LOCK_DIR=$state/locks
 unset ORCHESTRATE_STORE
 
-# Slurm's nodes share this directory with us. The host has one of its own, to which the worker is copied.
+# Slurm's nodes share this directory. The host has its own, to which the worker is copied.
 rm -rf "$state/project"
 mkdir "$state/project"
 cd "$state/project"
@@ -60,7 +60,7 @@ def runs():
 
 
 def seen():
-    """Where jobs run, as `status` shows it."""
+    """The places where `status` shows running jobs."""
     asked = subprocess.run([orchestrate, "status", "three", "--json"], capture_output=True, text=True, check=False)
     if asked.returncode:
         return set()
@@ -83,7 +83,7 @@ while runs():
             subprocess.run([orchestrate, "status", "three"], check=False)
             sys.exit(0)
     time.sleep(0.3)
-sys.exit(f"three.sh: `status` never showed all three at once, only {sorted(best)}; see {os.getcwd()}/run.log")
+sys.exit(f"three.sh: `status` never showed all three together, only {sorted(best)}; see {os.getcwd()}/run.log")
 PYTHON
 wait "$run" || { code=$?; tail -n 20 run.log; echo "three.sh: run ended with $code" >&2; exit 1; }
 "$orchestrate" status three

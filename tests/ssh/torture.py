@@ -1,26 +1,27 @@
-"""The fault campaign on hosts: two that ssh reaches, on this machine. Everybody is cut off or killed at random moments.
+"""The fault campaign on two hosts that ssh reaches, on this machine: connections and processes die at random moments.
 
     python3 torture.py 600 [--seed 1] [--jobs 10] [--orchestrate PROGRAM] [--state DIR]
 
-A round runs a matrix with one env per host, of so many short jobs each, and does something bad every second or so: cuts
-connections, freezes an sshd, pulls the plug of a host and starts it again; SIGKILL of orchestrate here, of a run over
-there, of a worker; Ctrl-C, a second `run` at once, `stop`, `resume`. The first rounds do what is worst for each.
+A round runs a matrix with one env per host, of `--jobs` short jobs each, and injects a fault about every second: it
+cuts connections, freezes an sshd, or restarts a host; SIGKILL of the local orchestrate, of a run on a host, or of a
+worker; Ctrl-C, a second concurrent `run`, `stop`, `resume`. The first rounds begin with the most critical faults.
 
-Then both hosts are whole again, and `resume` has to bring every job to its end. Every third round is ended by `stop`
-before. The judge reads the records here and over there, and the ledger that workers keep on their host. It shares no
-code with orchestrate.
+Then both hosts are repaired, and `resume` must complete every job. Every third round is ended by `stop` before. The
+judge reads the local records, those on the hosts, and the ledger that workers keep on their host. It shares no code
+with orchestrate.
 
-| word | what must never be |
+| kind | what must never occur |
 |---|---|
 | lost | a job without a success in the end |
 | doubled | a job with two successes anywhere, or an attempt whose worker ran twice |
 | overlapping | two workers at the same time on one host |
-| surviving | a worker, a run or an ssh that is still there after `stop` or in the end |
-| astray | a record that names another host than its env, or that another host has |
-| altered | a record that is not what its host has, that no worker's ledger knows, or that `verify` refuses |
+| surviving | a worker, a run or an ssh that is alive after `stop` or in the end |
+| astray | a record that names another host than that of its env, or that is on another host |
+| altered | a record that differs from that on its host, that is not in the ledger, or that `verify` refuses |
 | stuck | a command that did not end in time, or `resume` without an end |
 
-Needs what start.sh needs. With breaches, it ends with 1 and keeps the round's directory and what the hosts have.
+Needs the packages of start.sh. With breaches, it exits with 1, and keeps the directory of the round and the files of
+the hosts.
 """
 
 import argparse
@@ -44,18 +45,18 @@ from rounds import PATIENCE_S, command, send  # noqa: E402
 TARGET = pathlib.Path(os.environ.get("CARGO_TARGET_DIR", HERE.parents[1] / "target"))
 HOSTS = {"a": "host-a", "b": "host-b"}
 KINDS = ("lost", "doubled", "overlapping", "surviving", "astray", "altered", "stuck")
-# How long an ssh of ours may wait for a host that was frozen: it asks three times, every ten seconds.
+# The longest wait of an ssh for a frozen host: it asks three times, every ten seconds.
 SSH_PATIENCE_S = 60
-# Whoever was started that long ago has told the store of itself, and `stop` must find it.
+# An orchestrate that started this long ago has registered in the store, so `stop` must find it.
 KNOWN_AFTER_S = 5
 FAULTS = (
     "cut", "cut", "freeze", "pull the plug", "pull the plug", "kill orchestrate", "kill orchestrate",
     "kill the run over there", "kill a worker", "Ctrl-C", "a second run", "stop", "resume",
 )
-# What the first rounds begin with.
+# The faults with which the first rounds begin.
 WORST = (
     "cut while it is handed over", "a reboot while it runs", "killed here and followed by two", "a long silence",
-    "a reboot while it is handed over", "both reboot at once", "stop while one is away",
+    "a reboot while it is handed over", "both reboot together", "stop while one is away",
 )
 SHELLS = (b"sh", b"dash", b"bash")
 NOT_THERE = 4  # orchestrate's code if there is no such plan
@@ -66,7 +67,7 @@ WORKER = """\
 ledger=$HOME/ledger/NAME
 mkdir -p "$ledger"
 note() { echo "$*" >> "$ledger/trace"; }
-# A lock goes with the process, however that ends. Nobody else inherits it.
+# A lock ends with the process. No child inherits it.
 exec 8>> "$ledger/busy-$1" 9>> "$HOME/ledger/busy"
 flock -n 8 || note "overlap $1 itself"
 flock -n 9 || note "overlap $1 another"
@@ -109,7 +110,7 @@ def pids():
 
 
 def load(path):
-    """A record; `None` if there is none."""
+    """A record; `None` if it does not exist."""
     try:
         return json.loads(path.read_text())
     except FileNotFoundError:
@@ -142,7 +143,7 @@ class Host:
         self.do("up")
 
     def processes(self, kind):
-        """The living runs or workers, or all that the rig itself did not start."""
+        """The live runs or workers, or all live processes that the rig did not start."""
         try:
             init = int((self.home.parent / "init.pid").read_text().split()[0])
         except (OSError, IndexError):
@@ -151,12 +152,12 @@ class Host:
         found = {"run": [], "worker": [], "anything": []}
         for pid in pids() if space else []:
             words = command(pid)
-            # Whoever is about to end has no words any more.
+            # A process that is about to end has no command line.
             if link(f"/proc/{pid}/ns/pid") != space or not any(words):
                 continue
             if b"on-host" in words and b"run" in words:
                 found["run"].append(pid)
-            # GNU time has the worker's words too, but begins with its own.
+            # The command line of GNU time also ends with the worker's words.
             if b"".join(words[-4:-3]).endswith(b"worker.sh") and words[0].rpartition(b"/")[2] in SHELLS:
                 found["worker"].append(pid)
             if pid != init and not (link(f"/proc/{pid}/exe") or "").rpartition("/")[2].startswith("sshd"):
@@ -185,13 +186,13 @@ class Rig:
             host.mend()
 
     def connections(self):
-        """The living processes of `ssh` to the hosts."""
+        """The live processes of `ssh` to the hosts."""
         config = str(self.state / "ssh_config").encode()
         return [pid for pid in pids() if config in command(pid)]
 
 
 class Round(rounds.Round):
-    """One matrix, in a directory of its own."""
+    """One matrix, in its own directory."""
 
     def __init__(self, options, rig, number):
         self.name = f"r{options.seed}x{number}"
@@ -208,7 +209,7 @@ class Round(rounds.Round):
     # ---------------------------------------------------------------- orchestrate ---
 
     def start(self, *words):
-        """Starts orchestrate, which writes to a log of its own: they are in the order in which they were started."""
+        """Starts orchestrate with its own log, numbered in the order of the starts."""
         self.count += 1
         log = open(self.directory / f"{self.count:03}-{words[0]}.log", "wb")
         environment = dict(
@@ -226,11 +227,11 @@ class Round(rounds.Round):
         return process
 
     def following(self):
-        """Those of ours that run or resume."""
+        """The calls of `run` and `resume` that have not ended."""
         return [process for process in self.started if process.poll() is None]
 
     def leftovers(self, *kinds):
-        """What lives over there, as sentences."""
+        """The live processes on the hosts, as texts."""
         left = []
         for host in self.rig.hosts.values():
             for pid in (pid for kind in kinds for pid in host.processes(kind)):
@@ -278,7 +279,7 @@ class Round(rounds.Round):
         elif how == "a reboot while it runs":
             self.wait_for_workers()
             first.reboot(1)
-        elif how == "both reboot at once":
+        elif how == "both reboot together":
             self.wait_for_workers()
             first.do("down")
             second.reboot(1)
@@ -289,7 +290,7 @@ class Round(rounds.Round):
             self.start("resume", self.name)
             self.start("run", "t.yaml")
         elif how == "a long silence":
-            # Longer than ssh itself waits.
+            # Longer than ssh waits.
             self.wait_for_workers()
             first.do("freeze")
             time.sleep(40)
@@ -303,7 +304,7 @@ class Round(rounds.Round):
             self.wait(stop)
 
     def wait_for_workers(self):
-        """Until one works on each host, or all is over."""
+        """Waits until one worker runs on each host, or no orchestrate is left."""
         end, seen = time.monotonic() + PATIENCE_S, set()
         while time.monotonic() < end and self.following():
             working = {host.name for host in self.rig.hosts.values() if host.processes("worker")}
@@ -311,22 +312,22 @@ class Round(rounds.Round):
             if len(working) == len(HOSTS):
                 return
             time.sleep(0.05)
-        # Whoever sees nobody hits nobody.
+        # Faults against workers would have no effect.
         for name in set(HOSTS.values()) - seen:
             self.breach("stuck", f"no worker was seen on {name}")
 
     def stop(self):
-        """Says `stop`. If it says that all is over, nothing may run any more."""
+        """Calls `stop`. If it reports success, nothing may run any more."""
         known = [it for it in self.following() if it.began < time.monotonic() - KNOWN_AFTER_S]
         unknown = [it for it in self.following() if it not in known]
         if self.wait(self.start("stop", self.name)) != 0:
             return
         end = time.monotonic() + 30
-        while (living := [it for it in known if it.poll() is None]) and time.monotonic() < end:
+        while (alive := [it for it in known if it.poll() is None]) and time.monotonic() < end:
             time.sleep(0.05)
-        for process in living:
+        for process in alive:
             self.breach("surviving", f"`{' '.join(process.args[1:])}` after stop")
-        # Whoever had just been started can have begun something since.
+        # An orchestrate that had just started can have begun a job since.
         if not unknown and (left := self.leftovers("run", "worker")):
             self.breach("surviving", f"after stop: {left}")
 
@@ -349,10 +350,10 @@ class Round(rounds.Round):
         self.judge()
 
     def finish(self):
-        """Resumes until everything is done."""
+        """Resumes until all jobs are done."""
         for process in self.following():
             self.wait(process)
-        # It was killed before it had written its plan.
+        # The first run was killed before it had written its plan.
         self.resume(lambda code: ("run", "t.yaml") if code == NOT_THERE else ("resume", self.name))
 
     def judge(self):
@@ -362,7 +363,7 @@ class Round(rounds.Round):
         if left:
             self.breach("surviving", f"in the end: {left}")
         if self.wait(self.start("verify")) != 0:
-            self.breach("altered", "verify says so")
+            self.breach("altered", "`verify` reports it")
         begun, done = self.judge_ledgers(), collections.Counter()
         for directory in sorted((self.directory / "runs").glob("*_m_fp32_bs4_run*")):
             record = load(directory / "record.json")
@@ -373,12 +374,12 @@ class Round(rounds.Round):
         if missing := wanted - done.keys():
             self.breach("lost", f"{len(missing)} of {len(wanted)} jobs: {sorted(missing)}")
         if strange := done.keys() - wanted:
-            self.breach("doubled", f"jobs that nobody declared: {sorted(strange)}")
+            self.breach("doubled", f"undeclared jobs: {sorted(strange)}")
         for label in (label for label, times in done.items() if times > 1):
             self.breach("doubled", f"{label} has {done[label]} deciding records")
 
     def judge_ledgers(self):
-        """How often the worker of each attempt of each env began."""
+        """Checks the ledgers, and returns how often the worker of each attempt of each env began."""
         begun = collections.Counter()
         for env, host in self.rig.hosts.items():
             trace = host.home / "ledger" / self.name / "trace"
@@ -396,7 +397,7 @@ class Round(rounds.Round):
         return begun
 
     def judge_record(self, directory, record, begun):
-        """A deciding record here, beside all other records of its job here and over there."""
+        """Compares the record of a job with all other records of the job, here and on the hosts."""
         name, env = directory.name, record["key"]["env"]
         successes = set()
         for other, host in self.rig.hosts.items():
@@ -410,7 +411,7 @@ class Round(rounds.Round):
                         successes.add((found["attempt"], found["seal"]))
             decides = load(there / "record.json") if other == env else record
             if decides != record:
-                self.breach("altered", f"{name} is not what {host.name} has")
+                self.breach("altered", f"{name} differs from that on {host.name}")
         if len(successes) != 1:
             self.breach("doubled", f"{name} succeeded {len(successes)} times: {sorted(successes)}")
         provenance = record["provenance"]
@@ -420,7 +421,7 @@ class Round(rounds.Round):
             self.breach("altered", f"{name} has a success of an attempt that is not in the ledger of {HOSTS[env]}")
 
     def forget(self):
-        """Removes what a good round leaves."""
+        """Removes the files of a round without a breach."""
         places = [self.directory]
         for env, host in self.rig.hosts.items():
             places += [host.home / "ledger" / self.name, (host.home / STORES[env].format(self.name)).parent]
@@ -428,7 +429,7 @@ class Round(rounds.Round):
             shutil.rmtree(place, ignore_errors=True)
 
     def end(self):
-        """Ends what is still ours, if the campaign is ended early."""
+        """Ends the processes of the round, if the campaign ends early."""
         for process in self.following():
             process.kill()
             process.wait()

@@ -2,9 +2,9 @@
 
     python3 tests/torture ORCHESTRATE [--seconds 60] [--seed S]
 
-What each of them does is in `campaign.py` and `crash_points.py`. If all crash points fit into the time, all are tried;
-otherwise as many as fit, in an order that the seed draws. Exits with 1 if a promise was broken, and with 2 if strace
-cannot trace here and the random faults broke none.
+The parts are described in `campaign.py` and `crash_points.py`. If all crash points fit into the time, all are tried.
+Otherwise as many as fit are tried, in a random order by the seed. Exits with 1 if a promise was broken, and with 2 if
+strace cannot trace here and the random faults broke no promise.
 """
 
 import argparse

@@ -1,17 +1,16 @@
-"""The fault campaign: runs matrices of bad workers, kills and stops everybody at random moments, resumes, and judges.
+"""The fault campaign: runs matrices of bad workers, kills and stops processes at random moments, resumes, and judges.
 
     python3 campaign.py ORCHESTRATE [--seconds 60 | --rounds N] [--seed S]
 
 A round is a field (`field.py`) with one or two stores and one or two orchestrates. Faults hit orchestrate, `time`,
-the worker, its group, or all of them. Then `resume` has to bring every job to its end, and `judge.py` looks at what is
-left. A third of the rounds kill and stop only orchestrate, because nothing is then a reason to repeat a job that
-succeeded. What is drawn follows from the seed and the round's number; when exactly a fault hits also depends on the
-machine.
+the worker, its group, or all of them. Then `resume` must complete every job, and `judge.py` checks the files. A third
+of the rounds kill and stop only orchestrate, which is never a reason to repeat a job that succeeded. The random choices
+depend on the seed and the number of the round; the exact time of a fault also depends on the machine.
 
-The directory of a round that breaks a promise is kept, and named with the words that run the round again.
+The directory of a round that breaks a promise is kept, and printed with the options that run the round again.
 
-`--expect-failure SWITCH` sets `FAULT_ON_PURPOSE=SWITCH`, which a build for such tests obeys, and turns the result
-around: the campaign must then catch it, and ends as soon as it has. So it is known that it can see.
+`--expect-failure SWITCH` sets `FAULT_ON_PURPOSE=SWITCH`, which a build for such tests obeys. The campaign then succeeds
+only if it catches the fault, and ends as soon as it has. This shows that the campaign can detect it.
 """
 
 import argparse
@@ -23,14 +22,14 @@ import signal
 import sys
 import time
 
-# Python leaves it out if PYTHONSAFEPATH is set.
+# Python does not add this directory if PYTHONSAFEPATH is set.
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
 import judge
 from field import Field, add_options, check, code, is_caught, parent_of
 
 WORDS = (["ok"], ["slow", "ok"], ["child", "ok"], ["detached", "ok"], ["slow", "child", "detached", "ok"])
-# What neither its environment nor its files betray can be found only by the orchestrate that started it.
+# Left processes without environment and files, which only the orchestrate that started them can find.
 SECRETIVE = (["bare", "ok"], ["slow", "bare", "ok"], ["hidden", "ok"])
 ONLY_ORCHESTRATE = ("kill orchestrate", "stop orchestrate")
 UNKILLED = (
@@ -41,22 +40,22 @@ SIGNALS = {"interrupt": signal.SIGINT, "terminate": signal.SIGTERM, "hang up": s
 
 
 class Round:
-    """One field, the orchestrates in it, and what is done to them."""
+    """One field, the orchestrates in it, and the faults."""
 
     def __init__(self, options, number):
-        # A text, because Python seeds with texts alike everywhere.
+        # A text, because Python's seeding with texts is the same on all platforms.
         self.random = random.Random(f"{options.seed}/{number}")
         self.faults = collections.Counter()
         self.kinds = self.random.choice((ONLY_ORCHESTRATE, UNKILLED, ANYTHING))
         stores = self.random.choice((("runs",), ("runs",), ("runs", "runs2")))
         self.field = Field(options.orchestrate, self.draw_behaviours(), self.random.choice((1, 1, 2)), stores,
                            broken=options.expect_failure)
-        # Who has to have a running orchestrate: each store one, or one store two.
+        # Stores that must have a running orchestrate: two stores with one each, or one store with one or two.
         self.seats = list(stores) if len(stores) > 1 else self.random.choice((["runs"], ["runs", "runs"]))
         self.processes = []
 
     def draw_behaviours(self):
-        """Words by batch. At most one job fails by itself: three in a row might end a run early."""
+        """Words by batch. At most one job fails without a fault: three in a row might end a run early."""
         words = [self.random.choice(WORDS) for _ in range(self.random.randint(2, 4))]
         if self.random.random() < 0.4:
             words.append(["fail"])
@@ -73,7 +72,7 @@ class Round:
                 self.pause()
                 self.do(self.random.choice(self.kinds))
                 self.restart()
-            # What a killed worker's child keeps, the host's lock for example, is kept until its own store is resumed.
+            # The child of a killed worker keeps its locks, such as that of the host, until its store is resumed.
             self.restart(chance=1)
             for process in self.processes:
                 self.field.wait(process)
@@ -88,7 +87,7 @@ class Round:
                     process.wait()
 
     def pause(self):
-        """Until a random moment: most often while a worker runs, and sometimes whenever."""
+        """Waits for a random moment, usually while a worker runs."""
         deadline = time.monotonic() + 2
         if self.random.random() < 0.7:
             while not self.field.running() and time.monotonic() < deadline and self.any_runs():
@@ -99,13 +98,13 @@ class Round:
         return any(process.poll() is None for process in self.processes)
 
     def restart(self, chance=0.8):
-        """Puts a new orchestrate in the place of each that is gone, with this chance."""
+        """Replaces each orchestrate that has ended by a new one, with this probability."""
         for seat, process in enumerate(self.processes):
             if process.poll() is not None and self.random.random() < chance:
                 self.processes[seat] = self.field.start(self.seats[seat])
 
     def do(self, fault):
-        """Does one fault to one of the orchestrates or to the worker that runs, if there is any."""
+        """Injects one fault into one of the orchestrates, or into the running worker if there is one."""
         process = self.random.choice(self.processes)
         running = self.field.running()
         targets = {
@@ -151,7 +150,7 @@ class Round:
             send(target, signal.SIGCONT)
 
     def tamper(self):
-        """Changes a number of a sealed record. A record without a seal cannot tell, and is left alone."""
+        """Changes a number of a sealed record. Changes of records without a seal cannot be detected."""
         if self.random.random() < 0.7:
             return
         jobs = [job for job in judge.Judge(self.field.place).jobs() if os.path.exists(f"{job}/record.json")]
@@ -167,7 +166,7 @@ class Round:
 
 
 def group_of(pid):
-    """The group of a worker; the worker alone if it is in ours."""
+    """The group of a worker; `-pid`, for only the worker, if it is in the group of this program."""
     try:
         group = os.getpgid(pid)
     except ProcessLookupError:
@@ -176,7 +175,7 @@ def group_of(pid):
 
 
 def send(target, by):
-    """Sends a signal to a process, or to the group of a negative number. What is gone needs none, nor does nobody."""
+    """Sends a signal to a process, or to the group of a negative number, unless it has ended or is 0."""
     try:
         if target:
             os.kill(target, by)
@@ -188,13 +187,13 @@ def parse():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     add_options(parser)
     parser.add_argument("--seconds", type=float, default=60, help="how long new rounds begin")
-    parser.add_argument("--rounds", type=int, help="so many rounds instead")
+    parser.add_argument("--rounds", type=int, help="number of rounds, instead of a time")
     parser.add_argument("--first", type=int, default=1, help="the number of the first round")
     return parser.parse_args()
 
 
 def rounds(options):
-    """The numbers of the rounds, as long as new ones begin."""
+    """The numbers of the rounds, until the time or the number of rounds is reached."""
     began, number = time.monotonic(), options.first
     while number < options.first + options.rounds if options.rounds else time.monotonic() < began + options.seconds:
         yield number

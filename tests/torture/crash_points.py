@@ -3,20 +3,19 @@
     python3 crash_points.py ORCHESTRATE [--scenario NAME] [--sample K | --seconds N] [--seed S] [--jobs 2]
 
 A scenario is a small matrix. It runs once under `strace`, which lists the system calls of orchestrate's main thread
-that can have an effect. Then it runs anew for each of them:
+that can have an effect. Then it runs again for each of them:
 
-| point | what happens |
+| point | fault |
 |---|---|
 | crash | SIGKILL before the call |
-| power cut | the same, and every file below the store that nobody synced is empty or full of zeros |
-| error | the call fails with ENOSPC, EIO, EINTR or what else it can fail with, without an effect |
+| power cut | the same, and every file below the store that was not synced is empty or full of zeros |
+| error | the call fails with ENOSPC, EIO, EINTR or another possible error, without an effect |
 | short | no file may grow beyond the middle of this write, so it is cut short, and larger ones later fail (EFBIG) |
 
-Afterwards `resume` has to bring every job to its end, and `judge.py` looks at what is left. Calls are counted from the
-start of the program, so the N-th one can be another one in the next run. Other threads are not interrupted, because
-strace counts the calls of each thread, and of each worker, by itself. For the same reason, what they synced counts as
-lost in a power cut. If not all points are tried, those that change something come first; most points are files that are
-only read.
+Afterwards `resume` must complete every job, and `judge.py` checks the files. Calls are counted from the start of the
+program, so the N-th call can be another one in the next run. Other threads are not interrupted, because strace counts
+the calls of each thread and each worker separately. For the same reason, files that they synced count as lost in a
+power cut. If not all points are tried, calls with an effect come first; most points only read files.
 
 Exits with 1 if a promise was broken, and with 2 if strace cannot trace here. `--expect-failure SWITCH` is as in
 `campaign.py`.
@@ -36,7 +35,7 @@ import threading
 import time
 import typing
 
-# Python leaves it out if PYTHONSAFEPATH is set.
+# Python does not add this directory if PYTHONSAFEPATH is set.
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
 import judge
@@ -65,7 +64,7 @@ ERRORS = {
     **dict.fromkeys(FORKS, ("EAGAIN",)),
 }
 
-# Runs a command none of whose files grow beyond a limit: a write is cut there, and the next one fails.
+# Runs a command with a limit of file sizes: a write is cut there, and the next one fails.
 LIMITED = """
 import os, resource, signal, sys
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
@@ -77,7 +76,7 @@ CALL = re.compile(r"^(\w+)\((.*)")
 
 
 class Scenario(typing.NamedTuple):
-    """A matrix, by the words of each batch; which calls are points; whether an earlier run was killed."""
+    """A matrix, as the words of each batch; the calls that are points; whether an earlier run was killed."""
 
     behaviours: typing.Dict[str, typing.List[str]]
     calls: typing.Tuple[str, ...] = ALL
@@ -93,13 +92,13 @@ SCENARIOS = {
 
 
 class Point(typing.NamedTuple):
-    """The N-th call of this name, and what happens to it: `kill`, `power`, an error's name, or a limit in bytes."""
+    """The N-th call of this name, and its fault: `kill`, `power`, the name of an error, or a limit in bytes."""
 
     scenario: str
     call: str
     number: int
     fault: str
-    # Whether the call changes something.
+    # Whether the call can change a file.
     matters: bool = True
 
     def __str__(self):
@@ -130,7 +129,7 @@ def points_of(scenario, log):
 
 
 def limits_of(log):
-    """Limits that cut a write in its middle: for each file that is written, where the middle of each write is.
+    """Limits in bytes that cut a write in the middle: the middle of each write to each file.
 
     >>> limits_of(['write(3</a/x>, ""..., 10) = 10', 'write(3</a/x>, ""..., 4) = 4', 'write(2</dev/tty>, "", 8) = 8'])
     [5, 12]
@@ -146,7 +145,7 @@ def limits_of(log):
 
 
 def synced(log):
-    """The files whose contents would survive a power cut, by what strace saw of the main thread.
+    """The files whose contents would survive a power cut, according to the calls of the main thread.
 
     >>> synced(['write(3</a/t>, ""..., 9) = 9', 'fsync(3</a/t>) = 0', 'rename("/a/t", "/a/r") = 0'])
     {'/a/r'}
@@ -164,14 +163,14 @@ def synced(log):
         elif name in WRITES:
             files.discard(path)
         elif name in RENAMES and line.endswith("= 0"):
-            # Only the contents count: that a name may be lost is another matter.
+            # Only the contents count; a lost name is not simulated.
             (files.add if source in files else files.discard)(target)
             files.discard(source)
     return files
 
 
 def cut_power(field, log):
-    """Empties every file below the store that is not synced, or fills it with zeros: its name came first."""
+    """Empties every file below the store that is not synced, or fills it with zeros: only its name is on the disk."""
     kept = synced(log)
     for folder, _, names in os.walk(field.path("runs")):
         for path in (os.path.join(folder, name) for name in names):
@@ -183,7 +182,7 @@ def cut_power(field, log):
 
 
 def field_of(scenario, options):
-    """A new field, in which a run has been killed beside its worker if the scenario says so."""
+    """A new field, in which a run was killed while its worker runs if the scenario has `killed_before`."""
     field = Field(options.orchestrate, scenario.behaviours, timeout=scenario.timeout, broken=options.expect_failure)
     if scenario.killed_before:
         process = field.start("runs")
@@ -215,7 +214,7 @@ def all_points(name, options):
     finally:
         field.clear()
     points = points_of(name, log) + [Point(name, "write", 0, str(limit)) for limit in limits_of(log)]
-    # What the earlier run synced is not known.
+    # The files that the earlier run synced are not known.
     return [point for point in points if point.fault != "power" or not scenario.killed_before]
 
 
@@ -247,7 +246,7 @@ def try_point(point, options):
 
 
 def cannot_trace():
-    """Why strace cannot trace here; None if it can."""
+    """The reason why strace cannot trace here; None if it can."""
     if not shutil.which("strace"):
         return "it is not installed"
     with tempfile.NamedTemporaryFile("r") as log:
@@ -264,8 +263,8 @@ def parse():
     add_options(parser)
     parser.add_argument("--scenario", action="append", choices=SCENARIOS, help="only this one; can be repeated")
     parser.add_argument("--kills", action="store_true", help="only crashes")
-    parser.add_argument("--sample", type=int, help="only so many points, drawn with the seed")
-    parser.add_argument("--seconds", type=float, help="begin no point after so many, and draw the order with the seed")
+    parser.add_argument("--sample", type=int, help="number of points, drawn with the seed")
+    parser.add_argument("--seconds", type=float, help="begin no point after this time, in a random order by the seed")
     parser.add_argument("--jobs", type=int, default=2, help="points at the same time")
     return parser.parse_args()
 
@@ -284,7 +283,7 @@ def chosen(options):
 
 
 def try_all(points, options):
-    """The result of each point, until the time is up, or a broken orchestrate is caught."""
+    """The result of each point, until the time is over, or a broken orchestrate is caught."""
     deadline = time.monotonic() + options.seconds if options.seconds else float("inf")
     over = threading.Event()
 

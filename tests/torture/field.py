@@ -14,13 +14,13 @@ import judge
 import worker
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-# The longest wait for an orchestrate that has nothing long to do.
+# The longest wait for an orchestrate without long jobs.
 BOUND_S = 45
-# How often `resume` may be needed until nothing is missing.
+# The most calls of `resume` until nothing is missing.
 MOST_RESUMES = 6
 
-# What a broken orchestrate must be caught at, by the switch in `FAULT_ON_PURPOSE` that breaks it. Other breaches do
-# not count: they could be those of an orchestrate that is not broken.
+# The kinds of breaches of which one must be found, by the switch in `FAULT_ON_PURPOSE` that breaks orchestrate. Other
+# breaches do not count: they could be those of an orchestrate that is not broken.
 CAUGHT = {
     "no-rename": {"torn", "lost", "doubled"},
     "no-lock-inheritance": {"overlapping", "doubled"},
@@ -43,10 +43,10 @@ envs: {{ cpu: {{ device: cpu }} }}
 
 
 class Field:
-    """One matrix, of which `behaviours` has the words of each batch; see `worker.py`."""
+    """One matrix with its directory. `behaviours` contains the words of `worker.py` for each batch."""
 
     def __init__(self, orchestrate, behaviours, repeats=1, stores=("runs",), timeout="6s", broken=None):
-        # As orchestrate sees it: links resolved.
+        # With links resolved, as orchestrate prints it.
         self.place = os.path.realpath(tempfile.mkdtemp(prefix="torture-"))
         self.orchestrate, self.stores, self.broken = orchestrate, stores, broken
         endings = {
@@ -82,7 +82,7 @@ class Field:
         return dict(kept, ORCHESTRATE_LOCK_DIR=self.path("locks"), **extra)
 
     def start(self, store, before=()):
-        """Starts orchestrate, in a session of its own, behind the words `before`. Its output is appended to a log."""
+        """Starts orchestrate in a new session, with the words `before` in front. Its output is appended to a log."""
         with open(self.path(f"{store}.log"), "a") as log:
             return subprocess.Popen(
                 [*before, *self.words(store)], cwd=self.place, env=self.environment(), stdin=subprocess.DEVNULL,
@@ -90,7 +90,7 @@ class Field:
             )
 
     def said(self, store):
-        """What every orchestrate of a store printed."""
+        """The output of all orchestrates of a store."""
         with open(self.path(f"{store}.log"), errors="replace") as file:
             return file.read()
 
@@ -111,7 +111,7 @@ class Field:
             return None
 
     def finish(self):
-        """Continues in every store until nothing is missing, and notes how that ended."""
+        """Continues in every store until nothing is missing, and writes the exit codes to `ends.json`."""
         for store in self.stores:
             for _ in range(MOST_RESUMES):
                 code = self.ends["codes"][store] = self.wait(self.start(store))
@@ -120,7 +120,7 @@ class Field:
         self.write("ends.json", json.dumps(self.ends))
 
     def is_complete(self, store):
-        """Whether every job that can succeed has a record that says so."""
+        """Whether every job has a record with the expected outcome."""
         with open(self.path("expected.json")) as file:
             expected = json.load(file)[store]
         for label, ending in expected.items():
@@ -132,18 +132,18 @@ class Field:
         return True
 
     def settle(self):
-        """Kills every worker and what it left, as a power cut does, and waits until they are gone."""
+        """Kills all workers and the processes that they left, as a power cut does, and waits until they have ended."""
         deadline = time.monotonic() + BOUND_S
         while time.monotonic() < deadline:
             left = [event["pid"] for event in self.alive()] + self.named()
             if not left:
                 return
             for pid in left:
-                kill_at_once(pid)
+                kill_if_alive(pid)
             time.sleep(0.005)
 
     def alive(self):
-        """The workers, and what they left, that are still there."""
+        """The events of the workers and of the processes that they left, if these are alive."""
         return [event for event in self.trace() if "pid" in event and judge.is_alive(event["pid"], event["ticks"])]
 
     def named(self):
@@ -155,19 +155,19 @@ class Field:
                     if self.place.encode() in file.read():
                         found.append(int(path.split("/")[2]))
             except OSError:
-                continue  # It is gone.
+                continue  # It has ended.
         return found
 
     def trace(self):
         return judge.lines(self.path("trace.jsonl"))
 
     def running(self):
-        """The workers that have started and are still there, the last first."""
+        """The workers that have started and are alive, the last first."""
         started = [event for event in self.trace() if event["event"] == "started"]
         return [event for event in reversed(started) if judge.is_alive(event["pid"], event["ticks"])]
 
     def judged(self, settle_s=3.0):
-        """What the judge finds. Processes that were just killed get a moment to be gone."""
+        """The breaches that the judge finds. Processes that were just killed get a moment to end."""
         deadline = time.monotonic() + settle_s
         while True:
             breaches = judge.judge(self.place)
@@ -176,14 +176,14 @@ class Field:
             time.sleep(0.02)
 
     def clear(self, keep=False):
-        """Ends what survived, and removes the directory unless it is kept."""
+        """Ends surviving processes, and removes the directory unless it is kept."""
         for event in self.alive():
-            kill_at_once(event["pid"])
+            kill_if_alive(event["pid"])
         if not keep:
             shutil.rmtree(self.place, ignore_errors=True)
 
 
-def kill_at_once(pid):
+def kill_if_alive(pid):
     try:
         os.kill(pid, signal.SIGKILL)
     except ProcessLookupError:
@@ -191,7 +191,7 @@ def kill_at_once(pid):
 
 
 def is_json(job):
-    """Whether the job's record can be read at all; the judge says what is wrong with one that cannot."""
+    """Whether the job's record is JSON. The judge reports the mistake of one that is not."""
     try:
         judge.contents(os.path.join(job, "record.json"), None)
     except (OSError, ValueError):
@@ -200,7 +200,7 @@ def is_json(job):
 
 
 def parent_of(pid, name):
-    """The parent of a process, if it is called `name`, with its start; otherwise None."""
+    """The parent of a process, if it is called `name`; otherwise None."""
     try:
         with open(f"/proc/{pid}/stat") as file:
             parent = int(file.read().rpartition(")")[2].split()[1])
@@ -218,12 +218,12 @@ def add_options(parser):
 
 
 def is_caught(breaches, options):
-    """Whether a broken orchestrate did what it must be caught at."""
+    """Whether a breach was found that the broken orchestrate must cause."""
     return any(breach.kind in CAUGHT.get(options.expect_failure, ()) for breach in breaches)
 
 
 def code(breaches, options):
-    """The exit code of a campaign: a sound orchestrate breaks nothing, and a broken one is caught."""
+    """The exit code of a campaign: 0 if a sound orchestrate breaks no promise, or a broken one is caught."""
     return 0 if (is_caught(breaches, options) if options.expect_failure else not judge.broken(breaches)) else 1
 
 
@@ -232,4 +232,4 @@ def check(orchestrate):
     if worker.start_ticks("self") is None:
         sys.exit("this campaign needs /proc, that is, Linux")
     if not os.access(orchestrate, os.X_OK):
-        sys.exit(f"{orchestrate} is no program: build orchestrate first")
+        sys.exit(f"{orchestrate} is not a program: build orchestrate first")

@@ -1,31 +1,32 @@
-"""Judges what a fault campaign left behind, from the raw files alone. It shares no code with orchestrate.
+"""Judges the files that a fault campaign left, without any code of orchestrate.
 
     python3 judge.py DIR
 
-`DIR` holds one or more stores (`runs*`) and what the campaign knows: `trace.jsonl`, in which the workers wrote what
-they did; `expected.json`, how each job has to end in each store; `faults.jsonl`, what was done when; and `ends.json`,
-how the last orchestrate of each store ended. Exits with 1 if a promise was broken. Each is counted by itself:
+`DIR` contains one or more stores (`runs*`) and the files of the campaign: `trace.jsonl`, the events of the workers;
+`expected.json`, the expected outcome of each job in each store; `faults.jsonl`, the faults with their times; and
+`ends.json`, the exit code of the last orchestrate of each store. Exits with 1 if a promise was broken. Breaches are
+counted by kind:
 
-| word | what must never be |
+| kind | what must never occur |
 |---|---|
 | lost | a job without a record in the end, or without a success although its worker can succeed |
 | doubled | an attempt's number used twice; a job run again after a success, without a reason |
-| mixed | a record that belongs to another job, or whose numbers are not those of its own attempt's file |
+| mixed | a record that belongs to another job, or whose numbers are not those in the file of its attempt |
 | overlapping | two workers at the same time |
-| surviving | a process of a worker that is still there in the end |
-| wrong | a record that says something else than the worker's own trace |
-| torn | a record that cannot be read, or whose seal is broken, and that nobody tampered with |
-| believed | a record that was tampered with and is still there, while orchestrate says that all is done |
+| surviving | a process of a worker that is alive in the end |
+| wrong | a record that contradicts the worker's trace |
+| torn | a record that cannot be read, or whose seal is broken, without tampering |
+| believed | a record that was tampered with and still exists, while orchestrate reports that all jobs are done |
 | left_over | a temporary file |
 | stuck | an orchestrate that did not end in time |
 
-One more is counted, but is no breach: after a power cut, a record can be `unproven`. It is whole, and its seal holds,
-but a file of its evidence was lost; `orchestrate verify` names the file. Or it is the copy that a failed attempt keeps,
-on which nothing rests.
+One more kind is counted, but is no breach: after a power cut, a record can be `unproven`. It is complete, and its seal
+is valid, but a file of its evidence was lost; `orchestrate verify` names the file. Or it is the copy in a failed
+attempt, which is not used.
 
-A reason to repeat a success is a fault that reached the worker or told orchestrate to stop. That orchestrate was killed
-is none: it has to find the result. A power cut is one, because it may have taken the result. A fault of kind `error` (a
-system call of orchestrate failed) is one only if the attempt has a record that says that it failed.
+A reason to repeat a success is a fault that reached the worker or made orchestrate stop. Killing orchestrate is no
+reason: `resume` must find the result. A power cut is a reason, because the result may be lost. A fault of kind `error`
+(a failed system call of orchestrate) is a reason only if the attempt has a record with a failure.
 """
 
 import collections
@@ -49,7 +50,7 @@ REACHING = ("kill worker", "kill time", "kill group", "kill all", "interrupt", "
 
 
 class Breach(typing.NamedTuple):
-    """A broken promise: of which kind, where, and how."""
+    """A broken promise: its kind, its place, and a description."""
 
     kind: str
     where: str
@@ -57,7 +58,7 @@ class Breach(typing.NamedTuple):
 
 
 class Execution:
-    """What the worker of one attempt wrote into the trace."""
+    """The events of the worker of one attempt in the trace."""
 
     def __init__(self, attempt):
         self.attempt, self.started, self.measures, self.ended, self.overlaps = attempt, [], None, None, False
@@ -74,7 +75,7 @@ class Execution:
 
     @property
     def complete(self):
-        """Whether it measured and ended well."""
+        """Whether it measured and ended with 0."""
         return bool(self.measures and self.ended and self.ended["code"] == 0)
 
     @property
@@ -87,15 +88,15 @@ class Execution:
 
 
 class Torn(Exception):
-    """A record that nothing may rest on."""
+    """A record that must not be used."""
 
 
 class Unproven(Torn):
-    """A record whose evidence is not what it was."""
+    """A record whose evidence has changed."""
 
 
 def lines(path):
-    """The JSON lines of a file; none if it is not there."""
+    """The JSON lines of a file; empty if it does not exist."""
     if not os.path.exists(path):
         return []
     with open(path) as file:
@@ -168,7 +169,7 @@ def load_record(path, job):
 
 
 def is_alive(pid, ticks):
-    """Whether the process that started at `ticks` is there, and not only its exit code."""
+    """Whether the process that started at `ticks` is alive, and no zombie."""
     try:
         with open(f"/proc/{pid}/stat") as file:
             fields = file.read().rpartition(")")[2].split()
@@ -178,7 +179,7 @@ def is_alive(pid, ticks):
 
 
 class Judge:
-    """Reads everything once; every `find_…` yields the breaches of some kinds."""
+    """Reads the files of the campaign once. Each `find_…` yields breaches of some kinds."""
 
     def __init__(self, place):
         self.place = place
@@ -199,7 +200,7 @@ class Judge:
     def reasons(self, execution):
         """The faults for which a complete success may be repeated."""
         began, ended = execution.started[0]["at"] - SLACK_S, execution.ended["at"] + SLACK_S
-        recorded = self.says_failed(execution)
+        recorded = self.has_failure_record(execution)
         for fault in self.faults:
             reached = fault["fault"] in REACHING and began <= fault["at"] <= ended
             if reached or fault["fault"] == "power" or (fault["fault"] == "error" and recorded):
@@ -208,8 +209,8 @@ class Judge:
             yield {"fault": "tamper"}
 
     @staticmethod
-    def says_failed(execution):
-        """Whether the attempt has a record of its own that says how it failed."""
+    def has_failure_record(execution):
+        """Whether the attempt has a record with a failure."""
         try:
             record = load_record(os.path.join(execution.attempt, "record.json"), execution.job)
         except Torn:
@@ -252,7 +253,7 @@ class Judge:
             yield Breach("stuck", words, "did not end in time")
 
     def find_in_records(self):
-        """What is wrong with the records, the decisive ones and those of attempts."""
+        """The breaches in the records of jobs and of attempts."""
         for job in self.jobs():
             for path in [f"{job}/record.json", *sorted(glob.glob(f"{job}/attempts/*/record.json"))]:
                 try:
@@ -287,7 +288,7 @@ class Judge:
             return
         numbers = numbers_of(record.get("measurement"))
         if numbers != numbers_of(contents(os.path.join(attempt, "measurement.json"), None)):
-            yield Breach("mixed", path, f"{numbers} is not what attempt {record['attempt']} measured")
+            yield Breach("mixed", path, f"{numbers} is not the measurement of attempt {record['attempt']}")
         execution = self.executions.get(attempt)
         if execution is None or not execution.complete:
             yield Breach("wrong", path, f"attempt {record['attempt']} did not succeed")
@@ -302,7 +303,7 @@ class Judge:
                 try:
                     records[label] = load_record(f"{job}/record.json", job)
                 except Torn:
-                    # Another kind; or it was tampered with, and orchestrate says that it does not count.
+                    # It counts as torn; or it was tampered with, and orchestrate does not use it.
                     records[label] = {"outcome": {"kind": "torn"}}
             for label, ending in expected.items():
                 yield from self.find_lost_job(f"{store}/{label}", ending, records.get(label))
@@ -326,7 +327,7 @@ class Judge:
 
 
 def numbers_of(measurement):
-    """Samples and seconds of a measurement, or of what the worker's trace says of it.
+    """Samples and seconds of a measurement, or of the worker's event about it.
 
     >>> numbers_of({"samples": 8, "elapsed_s": 0.5, "more": 1}), numbers_of(None), numbers_of([])
     ((8, 0.5), None, None)
@@ -352,7 +353,7 @@ def counted(breaches):
 
 
 def broken(breaches):
-    """Those that are breaches of a promise.
+    """The breaches without the unproven records, which break no promise.
 
     >>> broken([Breach("lost", "a", "b"), Breach("unproven", "a", "b")])
     [Breach(kind='lost', where='a', what='b')]

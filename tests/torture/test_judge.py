@@ -1,4 +1,4 @@
-"""The judge sees each kind of breach, in a small store that is broken in one way at a time."""
+"""The judge detects each kind of breach, in a small store with one breach at a time."""
 
 import hashlib
 import json
@@ -80,7 +80,7 @@ class Judged(unittest.TestCase):
         self.record(1, outcome="interrupted")
         self.assertEqual(self.kinds(), ["lost"])
 
-    def test_a_success_is_repeated_for_a_reason_only(self):
+    def test_a_success_is_repeated_only_for_a_reason(self):
         self.execute(2)
         self.record(2)
         self.assertEqual(self.kinds(), ["doubled"])
@@ -91,7 +91,7 @@ class Judged(unittest.TestCase):
         self.fault("kill worker", 10.0)
         self.assertEqual(self.kinds(), [])
 
-    def test_a_failed_system_call_is_a_reason_if_the_record_says_that_the_attempt_failed(self):
+    def test_a_failed_system_call_is_a_reason_if_the_attempt_has_a_failure(self):
         self.execute(2)
         self.record(2)
         self.fault("error", 0.0)
@@ -99,7 +99,7 @@ class Judged(unittest.TestCase):
         self.record(1, self.path("attempts", "01", "record.json"), outcome="bad_output")
         self.assertEqual(self.kinds(), [])
 
-    def test_a_power_cut_is_a_reason_to_repeat_but_none_for_a_wrong_number(self):
+    def test_a_power_cut_permits_a_repeat_but_no_wrong_number(self):
         self.execute(2)
         self.record(2)
         self.fault("power", 0.0)
@@ -129,11 +129,11 @@ class Judged(unittest.TestCase):
         self.record(1, key=dict(KEY, repeat=2))
         self.assertEqual(self.kinds(), ["mixed"])
 
-    def test_an_overlap_is_seen(self):
+    def test_an_overlap_is_detected(self):
         self.trace(1, "overlap", 10.0)
         self.assertEqual(self.kinds(), ["overlapping"])
 
-    def test_a_process_that_is_left_is_seen(self):
+    def test_a_left_process_is_detected(self):
         with subprocess.Popen(["sleep", "60"]) as process:
             self.trace(1, "left", 10.0, pid=process.pid, ticks=worker.start_ticks(process.pid))
             self.assertEqual(self.kinds(), ["surviving"])
@@ -144,12 +144,12 @@ class Judged(unittest.TestCase):
         self.write(self.path(".record.json.9.tmp"), {})
         self.assertEqual(self.kinds(), ["left_over"])
 
-    def test_a_torn_record_is_seen(self):
+    def test_a_torn_record_is_detected(self):
         with open(self.path("record.json"), "r+") as file:
             file.truncate(20)
         self.assertEqual(self.kinds(), ["torn"])
 
-    def test_a_changed_byte_breaks_the_seal_and_evidence_is_under_it(self):
+    def test_a_changed_byte_of_a_record_or_its_evidence_is_detected(self):
         with open(self.path("attempts", "01", "measurement.json"), "rb") as file:
             content = file.read()
         known = {"bytes": len(content), "sha256": hashlib.sha256(content).hexdigest()}
@@ -178,7 +178,7 @@ class Judged(unittest.TestCase):
         self.fault("tamper", 20.0, job=self.job)
         self.assertEqual(self.kinds(), ["believed"])
         self.write("ends.json", {"codes": {"runs": 10}, "stuck": []})
-        self.assertEqual(self.kinds(), [], "it is still there, but orchestrate does not say that all is done")
+        self.assertEqual(self.kinds(), [], "it still exists, but orchestrate does not report that all jobs are done")
 
     def test_an_orchestrate_that_does_not_end_is_stuck(self):
         self.write("ends.json", {"codes": {}, "stuck": ["orchestrate resume"]})

@@ -1,17 +1,17 @@
-"""A worker for the fault campaign. Everything that it does is in `trace.jsonl`, before it is in any file of the store.
+"""A worker for the fault campaign. It writes each event to `trace.jsonl` before it writes to any file of the store.
 
     worker.py --place DIR --label LABEL --batch N --out FILE --device D --precision P
 
-Each execution reports a number of its own, so that a record whose number comes from another execution is found out.
-What it does is in `DIR/behaviours.json`, by batch: a list of words, of which the last says how it ends.
+Each execution reports a unique number, so that a record with the number of another execution is detected. Its behaviour
+is in `DIR/behaviours.json`, by batch: a list of words, of which the last one decides its end.
 
-| word | what happens |
+| word | effect |
 |---|---|
 | `slow` | it takes a third of a second |
 | `child` | it leaves a process of its group behind |
-| `detached` | it leaves a process in a session of its own behind |
+| `detached` | it leaves a process in a new session behind |
 | `bare` | it leaves a process of its group behind, without environment and open files |
-| `hidden` | the same in a session of its own: only the kernel knows where it came from |
+| `hidden` | the same in a new session, so only the kernel knows its origin |
 | `ok` | it writes its measurement and ends with 0 |
 | `fail` | it ends with 3 |
 | `hang` | it never ends, and ignores SIGINT |
@@ -27,12 +27,12 @@ import subprocess
 import sys
 import time
 
-# The longest that a process of ours lives.
+# The longest life of a process in seconds.
 BOUND_S = 120
 
 
 def start_ticks(pid):
-    """When a process started, in ticks since boot; with its pid, that names it. None if it is gone.
+    """The start of a process in ticks since boot, which identifies it together with its pid. None if it has ended.
 
     >>> start_ticks(os.getpid()) == start_ticks("self"), start_ticks(2**30) is None
     (True, True)
@@ -69,7 +69,7 @@ def leave(word, trace):
 
 def measure(flags, trace):
     batch = int(flags["batch"])
-    # The system's randomness, not a seed: no two executions report the same.
+    # The randomness of the system, so that no two executions report the same.
     samples, elapsed_s = 2 * batch, round(random.SystemRandom().uniform(0.1, 0.9), 9)
     effective = {"device": flags["device"], "precision": flags["precision"], "batch": batch, "iters": 2}
     text = json.dumps(
@@ -81,7 +81,7 @@ def measure(flags, trace):
 
 
 def behave(word, flags, trace):
-    """Does what `word` says. Returns the exit code if that ends the worker."""
+    """Behaves as `word` describes. Returns the exit code if that ends the worker."""
     if word == "slow":
         time.sleep(0.3)
     elif word in ("child", "detached", "bare", "hidden"):
@@ -104,7 +104,7 @@ def main():
     hard = resource.getrlimit(resource.RLIMIT_FSIZE)[1]
     resource.setrlimit(resource.RLIMIT_FSIZE, (hard, hard))
     trace = Trace(flags["place"], os.path.dirname(flags["out"]))
-    # Held until this process ends, however it ends.
+    # Locked until this process ends in any way.
     alone = open(os.path.join(flags["place"], "alone"), "a")
     try:
         fcntl.flock(alone, fcntl.LOCK_EX | fcntl.LOCK_NB)

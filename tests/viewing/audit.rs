@@ -23,7 +23,7 @@ fn audit(project: &Project, words: &[&str]) -> Ended {
 }
 
 #[test]
-fn errors_end_with_a_code_of_their_own_and_are_told_with_their_arithmetic() {
+fn errors_have_an_exit_code_and_show_their_arithmetic() {
     let project = project(&[("l.csv", LEDGER)]);
     let ended = audit(&project, &["l.csv"]).code(17);
     for words in [
@@ -43,11 +43,11 @@ fn errors_end_with_a_code_of_their_own_and_are_told_with_their_arithmetic() {
         (&json["errors"][0]["rule"], &json["errors"][0]["lines"][0]["line"]),
         (&"merged".into(), &2.into())
     );
-    assert!(!project.path("runs").exists(), "to look must not make a store");
+    assert!(!project.path("runs").exists(), "an audit must not create a store");
 }
 
 #[test]
-fn a_sound_ledger_ends_well_and_doubts_are_no_errors() {
+fn doubts_about_a_ledger_are_no_errors() {
     let sound = "model,batch,images_per_s\nvgg11,16,100.0\nvgg11,32,120.0\n";
     let project = project(&[("s.csv", sound), ("d.csv", &sound.replace("120", "20"))]);
     let printed = |words: &[&str]| audit(&project, words).code(0).stdout;
@@ -57,7 +57,7 @@ fn a_sound_ledger_ends_well_and_doubts_are_no_errors() {
 }
 
 #[test]
-fn what_cannot_be_read_is_named_and_all_of_it_at_once() {
+fn all_unreadable_files_are_named_together() {
     let project = project(&[("a.csv", "colour\nred\n"), ("b.csv", ""), ("c.csv", "model\nvgg11\n")]);
     let ended = audit(&project, &["a.csv", "b.csv", "c.csv", "gone.csv"]).code(2);
     for words in
@@ -67,13 +67,13 @@ fn what_cannot_be_read_is_named_and_all_of_it_at_once() {
     }
     assert_eq!(ended.stderr.matches("os error 2").count(), 1, "a reason is said once: {ended:?}");
     assert!(ended.stderr.contains("hint: `--map COLUMN=NAME`"), "{ended:?}");
-    audit(&project, &["c.csv", "--map", "colour=model"]).code(2).says("no ledger has a column colour");
+    audit(&project, &["c.csv", "--map", "colour=model"]).code(2).says("no ledger has the column colour");
     audit(&project, &["c.csv", "--map", "model=modle"]).code(2).says("did you mean `model`");
     audit(&project, &[]).code(4).says("there is no store");
 }
 
 #[test]
-fn without_a_file_the_store_and_what_was_imported_are_audited() {
+fn without_a_file_the_store_and_imports_are_audited() {
     let project = Project::with(Matrix::new("t").repeats(2));
     project.orchestrate(&["run", "t.yaml"]).code(0);
     fs::write(project.path("l.csv"), LEDGER).unwrap();
@@ -101,7 +101,7 @@ fn tables_of_a_report_are_audited_or_named() {
 }
 
 #[test]
-fn a_ledger_of_which_no_line_can_be_checked_is_no_success() {
+fn a_ledger_without_a_checkable_line_is_an_error() {
     let ledgers = [
         ("none.csv", "model,batch\nvgg11,16\n"),
         ("empty.csv", "model,images_per_s\nvgg11,NA\n"),
@@ -122,7 +122,7 @@ fn a_ledger_of_which_no_line_can_be_checked_is_no_success() {
 }
 
 #[test]
-fn columns_are_mapped_and_those_that_are_not_read_are_told() {
+fn columns_are_mapped_and_unread_ones_are_listed() {
     let project = project(&[("l.csv", "net,speed,note\nvgg11,10.0,a\n")]);
     let ended = audit(&project, &["l.csv", "--map", "net=model", "--map", "speed=images_per_s"]).code(0);
     assert!(ended.stdout.contains("l.csv: not read: column note\n"), "{ended:?}");

@@ -1,11 +1,11 @@
-//! `calibrate`, as a user sees it, with a worker that only says how long it took.
+//! `calibrate`, as a user sees it, with a worker that makes up its durations.
 #![expect(clippy::disallowed_methods, reason = "tests write scripts")]
 
 use std::fs;
 
 use crate::harness::{Matrix, Project, Running, write_program};
 
-/// Takes the flags of the shipped worker. Its iterations scatter by up to 2 %, by the label of the run.
+/// A worker with the flags of the shipped one. Its iterations scatter by up to 2 %, depending on the label of the run.
 const WORKER: &str = r#"#!/bin/sh
 while [ $# -gt 0 ]; do
     case "$1" in
@@ -25,7 +25,7 @@ printf '"device":"cpu","precision":"fp32","batch":%s,"iters":%s,"warmup":%s,"inp
 "#;
 
 #[test]
-fn the_noise_of_a_machine_is_told_and_plans_and_reports_use_it() {
+fn the_noise_of_a_machine_is_printed_and_used_by_plans_and_reports() {
     let project = Project::with(Matrix::new("m").repeats(5));
     write_program(&project.path("worker"), WORKER);
     let orchestrate = |words: &[&str]| {
@@ -34,7 +34,7 @@ fn the_noise_of_a_machine_is_told_and_plans_and_reports_use_it() {
         Running::start(command).wait()
     };
     let mut text = orchestrate(&["calibrate", "--minutes", "1"]).stdout;
-    // On a busy machine some runs do not count, until they are repeated.
+    // On a busy machine, marked runs must be repeated.
     for _ in 0..20 {
         if text.contains(" 0 left out") {
             break;

@@ -13,7 +13,7 @@ printf '{"schema":1,"samples":400,"elapsed_s":%s,"synchronized":true,"unit":"ima
 printf '"device":"cpu","precision":"fp32","batch":%s,"speed":%s}}' "$4" "$2" >> "$1"
 "#;
 
-/// A matrix `m` with two speeds, by these words, and two batches.
+/// A project with the matrix `m` of these two speeds and two batches.
 fn project(slow: &str, fast: &str) -> Project {
     let project = Project::new();
     fs::write(project.path("worker.sh"), WORKER).unwrap();
@@ -30,20 +30,20 @@ fn matrix(name: &str, slow: &str, fast: &str) -> String {
     )
 }
 
-/// A busy machine must not leave runs out.
+/// Runs `compare` with marked runs included, because the machine may be busy.
 fn compare(project: &Project, words: &[&str]) -> Ended {
     project.orchestrate(&[&["compare", "--include-marked"], words].concat())
 }
 
 #[test]
-fn a_faster_value_of_an_axis_is_found_and_what_differs_is_told_first() {
+fn a_faster_value_is_found_and_other_differences_are_printed_first() {
     let project = project("2.5", "2.75");
     let text = compare(&project, &["2.5", "2.75"]).code(0).stdout;
     assert!(text.starts_with("differs: speed 2.5 / 2.75\n"), "{text}");
     for line in text.lines().filter(|line| line.contains("net fp32 bs")) {
         assert!(line.contains("faster") && line.contains("5 blocks"), "{text}");
     }
-    assert!(text.contains(" speed 2.5 images/s  speed 2.75 images/s "), "a number says what it is: {text}");
+    assert!(text.contains(" speed 2.5 images/s  speed 2.75 images/s "), "numbers have a unit: {text}");
     assert!(text.contains("verdicts: 2 faster\n"), "{text}");
     assert!(text.contains("The geometric mean of 2 ratios is 1.09"), "{text}");
     let text = compare(&project, &["speed=2.5", "cpu 2.75"]).code(0).stdout;
@@ -70,17 +70,17 @@ fn the_files_are_written_where_the_user_says() {
 }
 
 #[test]
-fn the_exit_code_tells_whether_a_limit_holds() {
+fn exit_code_of_a_limit() {
     let project = project("2.5", "2.0");
     let limited = |from, to, limit| compare(&project, &[from, to, "--fail-slower", limit]);
-    limited("2.5", "2.0", "5%").code(14).says("configs are slower than 5 % beyond doubt");
+    limited("2.5", "2.0", "5%").code(14).says("configs are significantly slower than 5 %");
     limited("2.5", "2.0", "30%").code(0).says("none of 2 configs is slower than 30 %");
     limited("2.0", "2.5", "5%").code(0);
     limited("2.5", "2.0", "20%").code(15).says("cannot tell whether these are slower than 20 %");
 }
 
 #[test]
-fn what_was_replaced_after_a_change_of_the_worker_is_the_side_before() {
+fn before_selects_results_replaced_after_a_change_of_the_worker() {
     let project = project("2.5", "2.75");
     compare(&project, &["before", "after"]).code(4).says("every config ran with one worker only");
     let slower = WORKER.replace("0.002", "0.0022");
@@ -105,9 +105,9 @@ fn matrices_and_stores_are_sides() {
 }
 
 #[test]
-fn a_side_that_means_nothing_or_too_much_is_refused() {
+fn rejects_unknown_and_ambiguous_sides() {
     let project = project("2.5", "2.75");
-    compare(&project, &["2.5", "1.2"]).code(4).says("`1.2` is no env and no value of matrix `m`");
+    compare(&project, &["2.5", "1.2"]).code(4).says("`1.2` is not an env or a value of matrix `m`");
     fs::write(project.path("n.yaml"), matrix("n", "2.5", "2.75").replace("cpu: {", "a100: {")).unwrap();
     project.orchestrate(&["run", "n.yaml"]).code(0);
     let of_m = ["a100", "2.75", "--matrix", "m"];
@@ -117,7 +117,7 @@ fn a_side_that_means_nothing_or_too_much_is_refused() {
     compare(&project, &["cpu", "cpu"]).code(2).says("both sides have the same runs");
     compare(&project, &["speed=2.5", "speed=3"]).code(4).says("hint: `speed` is `2.5` or `2.75`");
     compare(&project, &["sped=2.5", "2.75"]).code(2).says("no field `sped`");
-    compare(&project, &["repeat=1", "repeat=2"]).code(2).says("repeats are what a side is measured by");
+    compare(&project, &["repeat=1", "repeat=2"]).code(2).says("a side includes all of its repeats");
     compare(&project, &["", "2.75"]).code(2).says("a side is empty");
     compare(&project, &["2.5", "2.75", "--margin", "70%"]).code(2).says("less than one half");
     compare(&project, &["store=nowhere", "2.75"]).code(4);

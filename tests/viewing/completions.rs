@@ -1,11 +1,11 @@
-//! A real shell completes a line by the script that it was given.
+//! Completions in a real shell, by the printed script.
 
 use std::fs;
 use std::process::Command;
 
 use crate::harness::{Project, Running};
 
-/// What bash offers for the last of `words`, and nothing else that it prints.
+/// The completions that bash offers for the last of `words`.
 fn offered(project: &Project, words: &[&str]) -> Vec<String> {
     let orchestrate = env!("CARGO_BIN_EXE_orchestrate");
     let script = "eval \"$(orchestrate completions bash)\"\n\
@@ -39,9 +39,9 @@ fn bash_offers_the_words_of_the_project() {
     assert_eq!(offered(&project, &["status", "--store", "=", "runs", "--model", "v"]), ["vgg16"]);
     assert_eq!(offered(&project, &["resume", "m"]), ["m"]);
 
-    // What cannot be read is not mentioned.
+    // Unreadable files add no completions and no errors.
     fs::write(project.path("m.yaml"), "name: [").unwrap();
     fs::write(project.path("runs/.plans/m.json"), "").unwrap();
     assert_eq!(offered(&project, &["run", "m.yaml", "--env", "f"]), [""; 1]);
-    assert_eq!(offered(&project, &["logs", "far"]), jobs, "their directories tell");
+    assert_eq!(offered(&project, &["logs", "far"]), jobs, "from their directories");
 }

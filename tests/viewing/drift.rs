@@ -1,4 +1,4 @@
-//! What `plan`, `status`, `resume` and `report` say after the file of a matrix was edited.
+//! Messages of `plan`, `status`, `resume` and `report` after the file of a matrix was edited.
 #![expect(clippy::disallowed_methods, reason = "tests edit matrix files")]
 
 use std::fs;
@@ -47,7 +47,7 @@ fn results_of_a_renamed_env_are_named_before_they_are_repeated() {
 }
 
 #[test]
-fn a_matrix_that_was_edited_is_not_resumed_in_silence() {
+fn resume_warns_about_an_edited_matrix() {
     let project = project();
     edit(&project, "repeats: 2", "repeats: 3");
     edit(&project, "batches: [4]", "batches: [8]");
@@ -71,7 +71,7 @@ fn a_matrix_that_was_edited_is_not_resumed_in_silence() {
 }
 
 #[test]
-fn other_settings_a_new_name_and_mistakes_are_changes_too() {
+fn new_settings_names_and_mistakes_are_changes() {
     let project = project();
     let says = |text: &str| prints(&project.orchestrate(&["status"]).code(0), text);
     edit(&project, "name: t", "# the same\nname: t");
@@ -96,14 +96,14 @@ fn a_report_after_a_rename_names_the_results_that_it_cannot_show() {
     let project =
         project.and_yaml(&own_worker("", &[], "repeats: 2", "").replace("envs: { cpu:", "envs: { laptop:"));
     let report = project.orchestrate(&["report", "m.yaml"]).code(13);
-    let told = "2 finished jobs differ from jobs to run only in the env's name: `cpu` → `laptop`";
-    report.says(told).says("hint: to keep these results, call the env `cpu` again in m.yaml");
+    let note = "2 finished jobs differ from jobs to run only in the env's name: `cpu` → `laptop`";
+    report.says(note).says("hint: to keep these results, call the env `cpu` again in m.yaml");
 }
 
 #[test]
 fn profilers_of_the_command_line_are_no_change_of_the_file() {
     let project = Project::with(Matrix::new("t"));
-    // Whether `perf` works here decides about the job, not about the plan.
+    // If `perf` does not work here, the job is not run, but the plan contains it.
     project.orchestrate(&["run", "t.yaml", "--profile", "perf"]);
     edit(&project, "name: t", "# the same\nname: t");
     let quiet = project.orchestrate(&["status"]).code(0);
@@ -113,9 +113,9 @@ fn profilers_of_the_command_line_are_no_change_of_the_file() {
 }
 
 #[test]
-fn every_hint_names_the_matrix_that_it_is_about() {
+fn every_hint_names_its_matrix() {
     let project = project();
-    // A copy has the same jobs, so they are done, but the saved plan `t` is not its own.
+    // A copy has the same jobs, so they are done, but the saved plan `t` belongs to the other file.
     fs::copy(project.path("t.yaml"), project.path("old.yaml")).unwrap();
     project.orchestrate(&["status", "old.yaml"]).code(0).says("hint: `orchestrate report old.yaml` makes");
     project.orchestrate(&["status", "t.yaml"]).code(0).says("hint: `orchestrate report t` makes");

@@ -5,7 +5,7 @@ use std::fs;
 
 use crate::harness::{Ended, Project};
 
-/// A worker that takes this many milliseconds, up to 2 % by repeat and a little by chance.
+/// A worker that takes this many milliseconds, plus up to 2 % by repeat and a little at random.
 fn worker(milliseconds: &str) -> String {
     let script = r#"
 case "$2" in 1) block=1.00 ;; 2) block=1.02 ;; *) block=0.98 ;; esac
@@ -23,7 +23,7 @@ fn history(project: &Project, words: &[&str]) -> Ended {
     project.orchestrate(&[&["history", "--include-marked"], words].concat())
 }
 
-/// Three workers, of which the second is 20 % slower. Each replaces the results of the one before.
+/// Three workers, of which the second is 20 % slower. Each replaces the results of the previous one.
 fn project() -> Project {
     let project = Project::new();
     fs::write(project.path("m.yaml"), MATRIX).unwrap();
@@ -35,7 +35,7 @@ fn project() -> Project {
 }
 
 #[test]
-fn what_re_runs_replaced_is_history_with_a_verdict_on_every_change() {
+fn replaced_results_are_history_with_a_verdict_per_change() {
     let project = project();
     let found = history(&project, &["--by", "worker", "--json", "--out", "there"]).code(0).json();
     let points = found["points"].as_array().unwrap();

@@ -1,4 +1,4 @@
-//! `doctor` and `env`, on whichever machine runs the tests.
+//! `doctor` and `env`, on the machine that runs the tests.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -19,7 +19,7 @@ impl WithWorker {
     fn new(script: &str) -> Self {
         let project = Project::with(Matrix::new("t"));
         let worker = project.path("the worker");
-        // A child process writes it: if we had the file open while a concurrent test forks, nobody could execute it.
+        // A child process writes it: a file that is open for writing while a concurrent test forks cannot be executed.
         let write = r#"printf '#!/bin/sh\n%s\n' "$2" > "$1" && chmod 755 "$1""#;
         let status = Command::new("/bin/sh").args(["-c", write, "sh"]).arg(&worker).arg(script).status();
         assert!(status.unwrap().success());
@@ -80,13 +80,13 @@ fn every_finding_of_doctor_has_a_remedy() {
         })
         .collect();
     assert!(severities.is_sorted(), "the worst comes first: {severities:?}");
-    assert_eq!(code, i32::from(severities.contains(&0)), "only what prevents runs is a failure");
+    assert_eq!(code, i32::from(severities.contains(&0)), "only findings that prevent runs are a failure");
     assert!(findings(&document).iter().all(|(code, _)| *code != "worker"), "{out}");
     assert_eq!(here.files(), before, "looking leaves nothing behind");
 }
 
 #[test]
-fn doctor_watches_for_a_moment() {
+fn doctor_samples_the_machine() {
     let (_, out, _) = WithWorker::new(SOUND).orchestrate(&["doctor", "--json", "--look", "1ms"]);
     let document = parse(&out);
     assert!(document["activity"]["over_s"].as_f64().is_some_and(|over| over > 0.0), "{out}");
@@ -131,14 +131,14 @@ fn without_a_matrix_that_needs_it_a_missing_worker_is_a_note() {
     };
     assert_eq!(of(&[]).as_deref(), Some("note"), "no matrix is known");
     here.project.orchestrate(&["run", "t.yaml"]).code(0);
-    assert_eq!(of(&[]).as_deref(), Some("note"), "the saved plan has a worker of its own");
-    assert_eq!(of(&["t.yaml"]), None, "the matrix has a worker of its own");
+    assert_eq!(of(&[]).as_deref(), Some("note"), "the saved plan has a custom worker");
+    assert_eq!(of(&["t.yaml"]), None, "the matrix has a custom worker");
     fs::write(here.project.path("m.yaml"), SHIPPED).unwrap();
     assert_eq!(of(&["m.yaml"]).as_deref(), Some("prevents"));
 }
 
 #[test]
-fn doctor_looks_at_what_a_matrix_needs() {
+fn doctor_checks_the_needs_of_a_matrix() {
     let here = WithWorker::new(SOUND);
     let matrix = "name: m\nmodels: [toy]\nbatches: [4]\nparams: { data: { folder: no/images } }\nenvs:\n\
                   \x20 here: { device: cpu, peaks: no-such-peaks }\n  there: { device: cpu, host: another }\n\
@@ -245,7 +245,7 @@ fn doctor_where_perf_is(here: &WithWorker, perf: &Path) -> Value {
 }
 
 #[test]
-fn doctor_finds_a_profiler_where_a_run_does() {
+fn doctor_and_run_find_the_same_profiler() {
     let here = WithWorker::new(SOUND);
     let other = WithWorker::new("echo perf version 42.0");
     let document = doctor_where_perf_is(&here, &other.worker);

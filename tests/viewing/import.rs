@@ -9,7 +9,7 @@ const LEDGER: &str = "timestamp,hostname,arch,batch_size,measured_iters,elapsed_
                       1000,north,vgg11,16,10,20.00,8.00,red\n";
 
 #[test]
-fn an_imported_ledger_is_no_job_and_changes_no_view_of_ours() {
+fn an_imported_ledger_adds_no_job_and_changes_no_view() {
     let project = Project::with(Matrix::new("t").repeats(2));
     project.orchestrate(&["run", "t.yaml"]).code(0);
     let views: [&[&str]; 3] =
@@ -33,9 +33,9 @@ fn an_imported_ledger_is_no_job_and_changes_no_view_of_ours() {
 fn importing_again_changes_nothing_and_conflicts_are_named() {
     let project = Project::new();
     let write = |text: &str| fs::write(project.path("m.csv"), text).unwrap();
-    let import = |words: &[&str], code: i32, told: &str| {
+    let import = |words: &[&str], code: i32, text: &str| {
         let ended = project.orchestrate(&[&["import", "m.csv"], words].concat()).code(code);
-        assert!(ended.stdout.contains(told), "{ended:?}");
+        assert!(ended.stdout.contains(text), "{ended:?}");
     };
     write(LEDGER);
     import(&[], 0, "imported: m.csv as m");
@@ -45,7 +45,7 @@ fn importing_again_changes_nothing_and_conflicts_are_named() {
     write(&LEDGER.replace("8.00", "9.00"));
     import(&[], 16, "conflict: m.csv as m");
     import(&["--name", "other"], 0, "imported: m.csv as other");
-    import(&["--replace"], 0, "what was here is now");
+    import(&["--replace"], 0, "the replaced ledger is now");
 }
 
 #[test]
@@ -61,7 +61,7 @@ fn a_changed_import_is_named_by_verify() {
 }
 
 #[test]
-fn what_cannot_be_imported_is_named_and_nothing_is() {
+fn one_bad_file_is_named_and_nothing_is_imported() {
     let project = Project::new();
     fs::write(project.path("a.csv"), LEDGER).unwrap();
     fs::write(project.path("b.csv"), "colour\nred\n").unwrap();

@@ -50,7 +50,7 @@ fn before_anything_ran() {
 }
 
 #[test]
-fn watching_ends_when_nobody_reads_any_more() {
+fn watching_ends_when_its_reader_closes() {
     let project = Project::new();
     let matrix = Matrix::new("t").flag("--release", &project.release());
     let project = project.and(matrix);
@@ -59,14 +59,14 @@ fn watching_ends_when_nobody_reads_any_more() {
     let mut watching = project.start(&["status", "--watch"]);
     watching.wait_for_output("t: 1 job: ");
     watching.close_output();
-    // Nothing changes, so nothing is written into the closed pipe.
+    // There is no change, so nothing is written into the closed pipe.
     watching.wait().code(0);
-    project.let_go();
+    project.release_workers();
     run.wait().code(0);
 }
 
 #[test]
-fn after_a_run_the_views_agree_about_what_is_done_and_what_failed() {
+fn after_a_run_the_views_agree_on_done_and_failed_jobs() {
     let project = project();
     project.orchestrate(&["run", "t.yaml"]).code(10);
     let plan = project.orchestrate(&["plan", "t.yaml", "--json"]).json();
@@ -85,7 +85,7 @@ fn after_a_run_the_views_agree_about_what_is_done_and_what_failed() {
     assert_eq!(seen, 2);
     let bad = configs.iter().find(|config| config["key"]["params"]["behave"] == "exit3").unwrap();
     assert_eq!(bad["failed"]["exited"], 2);
-    // Only failures are left, so watching ends on its own.
+    // Only failures are left, so watching ends.
     let watched = project.orchestrate(&["status", "--watch"]).code(0);
     assert!(watched.stdout.contains("RuntimeError: it went wrong"), "{watched:?}");
     let selected = project.orchestrate(&["status", "--only", "behave=ok", "--json"]).json();
@@ -125,7 +125,7 @@ fn a_running_job_is_shown_as_running() {
     project.wait_started(1);
     let counts = project.orchestrate(&["status", "--json"]).json()["counts"].clone();
     assert_eq!((&counts["running"], &counts["waiting"]), (&1.into(), &1.into()));
-    project.let_go();
+    project.release_workers();
     running.wait().code(0);
     let status = project.orchestrate(&["status", "--json"]).json();
     assert_eq!(status["counts"]["done"], 2);

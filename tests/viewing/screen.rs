@@ -1,4 +1,4 @@
-//! `status --watch` on a terminal: it has a screen of its own, obeys keys, and gives the terminal back as it was.
+//! `status --watch` on a terminal: it uses the alternate screen, obeys keys, and restores the terminal.
 
 use std::fs::File;
 use std::io::{Read, Write};
@@ -12,7 +12,7 @@ use nix::unistd::Pid;
 
 use crate::harness::{Matrix, Project, wait_for};
 
-/// How a terminal is told to show its other screen, and its usual one.
+/// Escape sequences that switch a terminal to the alternate screen, and back.
 const ENTER: &str = "\x1b[?1049h";
 const LEAVE: &str = "\x1b[?1049l";
 
@@ -53,7 +53,7 @@ impl OnTerminal {
         self.terminal.write_all(keys.as_bytes()).unwrap();
     }
 
-    /// Waits for its end. Returns its exit code and what it printed after it left the screen.
+    /// Waits for its end. Returns its exit code and its output after it left the screen.
     fn end(&mut self) -> (Option<i32>, String) {
         let mut code = None;
         wait_for("the end of the watch", || {
@@ -82,7 +82,7 @@ fn busy() -> Project {
 }
 
 #[test]
-fn a_screen_shows_what_runs_and_leaves_the_terminal_as_it_was() {
+fn a_screen_shows_running_jobs_and_restores_the_terminal() {
     let project = busy();
     let run = project.start(&["run", "t.yaml"]);
     project.wait_started(1);
@@ -104,7 +104,7 @@ fn a_screen_shows_what_runs_and_leaves_the_terminal_as_it_was() {
     }
     let mut watching = OnTerminal::start(&project, &["status", "--watch"]);
     watching.wait_for("q leave");
-    project.let_go();
+    project.release_workers();
     run.wait().code(0);
     let (code, last) = watching.end();
     assert_eq!(code, Some(0), "it ends with the run");
@@ -123,6 +123,6 @@ fn ctrl_c_and_escape_leave_too() {
         watching.press(key);
         assert_eq!(watching.end().0, Some(0), "{key:?}");
     }
-    project.let_go();
+    project.release_workers();
     run.wait().code(0);
 }

@@ -1,5 +1,5 @@
-//! Foreign programs and files can say anything. No terminal obeys it, no page takes it for markup, no spreadsheet for a
-//! formula, and none of it is without end.
+//! Texts of workers and foreign files are escaped and bounded: terminals do not obey them, pages show them as text, and
+//! spreadsheets do not take them for formulas.
 
 use std::fs;
 use std::path::Path;
@@ -8,10 +8,10 @@ use orchestrate::clean::is_unsafe;
 
 use crate::harness::{Matrix, Project};
 
-/// No line is longer than the words that are kept of a text, with what stands around them.
+/// The longest line: the kept part of a text, with the words around it.
 const LONGEST_LINE: usize = 60_000;
 
-/// Fails the test if a terminal would obey a letter of `text`.
+/// Fails the test if `text` contains a character that a terminal obeys.
 #[track_caller]
 fn assert_safe(what: &str, text: &str) {
     for line in text.lines() {
@@ -47,7 +47,7 @@ fn assert_no_formula(path: &Path, text: &str) {
     }
 }
 
-/// A table of the page whose rows differ in their number of cells has been broken by a cell.
+/// Fails the test if rows of a table differ in their number of cells, because a cell has broken the table.
 #[track_caller]
 fn assert_whole_tables(markdown: &str) {
     let cells = |line: &str| line.replace("\\\\", "").replace("\\|", "").matches('|').count();
@@ -63,7 +63,7 @@ fn project() -> Project {
 }
 
 #[test]
-fn no_verb_prints_a_workers_words_as_they_are() {
+fn every_verb_escapes_the_words_of_a_worker() {
     let project = project();
     let run = project.orchestrate(&["run", "t.yaml"]).code(10);
     assert_safe("run", &run.stderr);
@@ -97,7 +97,7 @@ fn no_verb_prints_a_workers_words_as_they_are() {
 }
 
 #[test]
-fn no_file_of_a_report_takes_a_workers_words_for_its_own() {
+fn every_file_of_a_report_escapes_the_words_of_a_worker() {
     let project = project();
     project.orchestrate(&["run", "t.yaml"]).code(10);
     project.orchestrate(&["report"]).code(0);
@@ -121,7 +121,7 @@ fn no_file_of_a_report_takes_a_workers_words_for_its_own() {
             }
             _ => {}
         }
-        // The page has one of its own.
+        // The page has one script.
         let scripts = usize::from(ending == "html");
         assert!(ending == "csv" || text.matches("<script").count() == scripts, "{}", path.display());
     }
@@ -129,7 +129,7 @@ fn no_file_of_a_report_takes_a_workers_words_for_its_own() {
 }
 
 #[test]
-fn who_holds_a_lock_is_not_told_in_a_strangers_words() {
+fn the_owner_of_a_lock_is_printed_without_foreign_words() {
     let project = project();
     fs::create_dir(project.path("locks")).unwrap();
     let path = project.path("locks").join("host.lock");
@@ -149,7 +149,7 @@ fn who_holds_a_lock_is_not_told_in_a_strangers_words() {
     assert_safe("resume --no-wait", &ended.stderr);
 }
 
-/// A path can have any bytes but one, and a matrix any letters.
+/// A path can contain any byte but NUL, and a matrix any character.
 #[test]
 fn a_store_with_a_strange_name_is_shown_safely() {
     let project = Project::with(Matrix::new("t"));

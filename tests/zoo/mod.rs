@@ -1,5 +1,5 @@
-//! The zoo of workers whose limit is known, below the roofs of a processor and of a GPU that were made up: the class of
-//! each row, found from what its worker reports, is the one that it was made for. `just bound-zoo` does the same with
+//! The zoo of workers whose limit is known, below the roofs of a simulated processor and GPU: the class of
+//! each row, found from its worker's report, is the one that it was made for. `just bound-zoo` does the same with
 //! real work.
 
 use std::collections::BTreeMap;
@@ -60,7 +60,7 @@ fn simulated(matrix: Matrix, seed: &str, peaks: &str, device: &str) -> Project {
     project
 }
 
-/// Calls orchestrate on a host that claims to have a GPU, on which nobody may read counters.
+/// Calls orchestrate on a host that claims to have a GPU, without permission to read its counters.
 fn on_rented_gpu(project: &Project, arguments: &[&str]) -> Ended {
     let ncu = project.path("ncu");
     if !ncu.exists() {
@@ -123,7 +123,7 @@ fn on_a_gpu_without_counters_each_animal_has_its_class_by_its_operators() {
     assert!(explained.contains("compute-bound"), "{explained}");
 }
 
-/// The memory of the GPU holds one batch and not the next: that takes six times as long, and the driver pages.
+/// The memory of the GPU fits one batch but not the next, which takes six times as long because the driver pages.
 #[test]
 fn an_animal_that_spills_is_found_by_its_neighbour_that_does_not() {
     let peaks = PEAKS.replace("processor", "GPU").replace("backend: cpu", "backend: cuda");

@@ -1,4 +1,4 @@
-"""Checks that the zoo sees a wrong analysis: mutants.py [NAME …].
+"""Checks that the tests of the zoo detect a wrong analysis: mutants.py [NAME …].
 
 Each mutant changes one line of the sources in a copy of the project, builds it, and runs the tests of the zoo, which
 have to fail. Without a mutant they have to pass. Ends with 1 otherwise, and if the line to change is not there.
@@ -26,7 +26,7 @@ MUTANTS = {
 
 
 def copy(place):
-    """Copies what is built to `place`, where an earlier build may be. Equal files keep their times, for cargo."""
+    """Copies the sources to `place`, where an earlier build may be. Equal files keep their times, for cargo."""
     listed = subprocess.run(["git", "ls-files", "-co", "--exclude-standard", "-z"], cwd=ROOT, check=True, text=True,
                             capture_output=True).stdout
     names = [name for name in listed.split("\0") if name and (ROOT / name).is_file()]

@@ -7,12 +7,12 @@
             loss = train_one_batch(images, labels)
             window.loss(loss)
 
-The loop runs 110 times. Before the first and after the last of the 100 measured iterations, the device is waited for;
-the seconds between are the measurement. What the script really did is read from PyTorch, not from its flags: device,
-precision, memory format, whether it was compiled, and more. Under orchestrate, all of it goes into `measurement.json`.
+The loop runs 110 times. The device is synchronised before the first and after the last of the 100 measured iterations;
+the seconds between are the measurement. The effective settings are read from PyTorch, not from the script's flags:
+device, precision, memory format, whether it was compiled, and more. Under orchestrate, they go into `measurement.json`.
 Without orchestrate, the same numbers are printed.
 
-A script that has a loop of its own opens the window behind its warm-up, and may count its iterations:
+A script with a custom loop opens the window after its warm-up, and may count its iterations:
 
     with orchestrate_worker.window(samples=1600, batch=16) as window:
         for step in range(100):

@@ -1,4 +1,4 @@
-"""Makes one measurement of what was counted, what the framework shows and what the script says."""
+"""Assembles a measurement from counts, from what the framework shows, and from what the script declares."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Iterations = tuple[Sequence[float], Sequence[Optional[float]], Sequence[Optional
 
 @dataclass
 class Said:
-    """What the script says of itself."""
+    """The declarations of the script."""
 
     settings: dict[str, Any]
     details: dict[str, Any]
@@ -30,7 +30,7 @@ class Said:
 def assemble(counted: Counted, said: Said, framework: Framework) -> dict[str, Any]:
     """The measurement of this process, with its iterations under `iterations`.
 
-    Under `said` are the details that nothing but the script tells.
+    Under `said` are the details that only the script declares.
     """
     sizes = read_sizes(counted, said.unit, framework)
     settings = dict(said.settings)
@@ -42,12 +42,12 @@ def assemble(counted: Counted, said: Said, framework: Framework) -> dict[str, An
     if asked_precision is not None:
         settings["precision"] = asked_precision
     repeated = sorted({*(name for name in settings if name not in read_back), *sizes.unconfirmed})
-    _tell_differences(settings, read_back)
+    _warn_of_differences(settings, read_back)
     effective = {**settings, **read_back, "batch": sizes.batch}
     effective.setdefault("device", "cpu")
     _refuse_pending(effective["device"], is_read_back="device" in read_back)
     if "precision" not in effective:
-        raise Unusable("nothing shows the precision: say it, as in window(precision=\"fp32\")")
+        raise Unusable("the precision cannot be read back: declare it, as in window(precision=\"fp32\")")
     losses = framework.numbers([counted.first_loss, *counted.losses])
     iterations = _iterations(counted, framework, losses[1:])
     details = {**_details(counted, framework, losses), **_beside(counted, sizes, framework), "repeated": repeated}
@@ -63,7 +63,7 @@ def assemble(counted: Counted, said: Said, framework: Framework) -> dict[str, An
         "elapsed_s": counted.elapsed_s,
         "synchronized": True,
         "effective": effective,
-        # What is read back wins, or a script could say that all of it was confirmed.
+        # Settings that are read back take precedence, or a script could declare them all as confirmed.
         "details": {**said.details, **details},
         **({"ops": counted.ops} if counted.ops is not None else {}),
         "said": {name: value for name, value in said.details.items() if name not in details},
@@ -72,22 +72,22 @@ def assemble(counted: Counted, said: Said, framework: Framework) -> dict[str, An
 
 
 def _refuse_pending(device: Any, is_read_back: bool) -> None:
-    """Refuses a device that may still compute, because nothing was waited for."""
+    """Refuses a device that may still compute, because it was not synchronised."""
     if not is_read_back and device != "cpu":
         raise Unusable(
-            f"nobody waits for device={device}, because neither PyTorch nor JAX is loaded: wait for it yourself, and "
+            f"device={device} cannot be synchronised without PyTorch or JAX: synchronise it yourself, and "
             "write measurement.json without this package"
         )
     if device not in ("cpu", "cuda", "mps"):
-        raise Unusable(f"nobody waits for a device called {device}: only for cpu, cuda and mps")
+        raise Unusable(f"a device called {device} cannot be synchronised: only cpu, cuda and mps can")
 
 
 def _metrics(said: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
-    """The script's own metrics, with plain numbers in place of tensors."""
+    """The metrics of the script, with plain numbers in place of tensors."""
     metrics = {}
     for name, metric in said.items():
         value = metric["value"]
-        with suppress(RuntimeError, ValueError):  # a tensor of several numbers is none
+        with suppress(RuntimeError, ValueError):  # a tensor of several numbers is not a number
             value = value.item() if hasattr(value, "item") else value
         if value is not None and (isinstance(value, bool) or not isinstance(value, (int, float))):
             raise Unusable(f"the metric {name!r} is {value!r}: expected a number")
@@ -96,19 +96,19 @@ def _metrics(said: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, Any]]
     return metrics
 
 
-def _tell_differences(settings: Mapping[str, Any], read_back: Mapping[str, Any]) -> None:
+def _warn_of_differences(settings: Mapping[str, Any], read_back: Mapping[str, Any]) -> None:
     for name, value in settings.items():
         if name in read_back and str(value).lower() != str(read_back[name]).lower():
-            warn(f"the script says {name}={value}, but what it did shows {name}={read_back[name]}")
+            warn(f"the script declares {name}={value}, but {name}={read_back[name]} was read back")
 
 
 def _details(counted: Counted, framework: Framework, losses: Sequence[Optional[float]]) -> dict[str, Any]:
-    """What was counted and what the framework shows; `None` is unknown. The first loss is that before the window."""
+    """The counted details and those that the framework shows; `None` is unknown. The first loss precedes the window."""
     first_step_s = counted.first_step_s
     return {
         "data_wait_s": sum(counted.waits) if counted.waits else None,
         "involuntary_switches": counted.switches,
-        # Where a container has a clock of its own, the kernel can tell a start that lies in the future.
+        # In a container with a separate clock, the start that the kernel reports can be in the future.
         "first_step_s": first_step_s if first_step_s is not None and first_step_s >= 0 else None,
         "window_started_at": counted.started_at,
         "peak_host_memory_bytes": counted.peak_memory_bytes,
@@ -118,7 +118,7 @@ def _details(counted: Counted, framework: Framework, losses: Sequence[Optional[f
 
 
 def _beside(counted: Counted, sizes: Sizes, framework: Framework) -> dict[str, Any]:
-    """What is known of iterations outside the window, and what else ran within it; `None` is unknown."""
+    """Details of iterations outside the window, and of evaluation within it; `None` is unknown."""
     evaluation_s = framework.evaluation_s()
     return {
         "counted_flops_per_sample": counted.flops / sizes.batch if counted.flops else None,
@@ -175,7 +175,7 @@ def merge(ranks: Sequence[dict[str, Any]]) -> tuple[dict[str, Any], Optional[Ite
 def _merged_details(
     ranks: Sequence[Mapping[str, Any]], said: Sequence[Mapping[str, Any]], slowest: int
 ) -> dict[str, Any]:
-    """The details of the slowest rank, with what is known of all. Of what scripts say, the first rank decides."""
+    """The details of the slowest rank, merged with those of all. For declared details, the first rank decides."""
     details = {name: value for name, value in ranks[slowest]["details"].items() if name not in said[slowest]}
     for each in said:
         for name, value in each.items():
@@ -207,7 +207,7 @@ def _merged_metrics(ranks: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 
 
 def _line(number: int, rank: Mapping[str, Any]) -> dict[str, Any]:
-    """What is kept of each rank."""
+    """The details that are kept of each rank."""
     kept = ("data_wait_s", "peak_device_memory_bytes", "peak_host_memory_bytes", "device_name", "device_uuid")
     line = {"rank": number, "host": rank["host"], "samples": rank["samples"], "elapsed_s": rank["elapsed_s"]}
     line.update({name: rank["details"][name] for name in kept if name in rank["details"]})

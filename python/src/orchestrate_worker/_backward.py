@@ -1,8 +1,8 @@
-"""Which graphs of a script are read, and when.
+"""Decides which autograd graphs of a script are read, and when.
 
-`torch.autograd.backward` is wrapped: the first graph of each training is read whole before it is used up. The first one
-within a window is kept, without its tensors, and read after the window. Neither takes time within a window before which
-the same was trained.
+`torch.autograd.backward` is wrapped: the first graph of each training is read completely before it is used up. The
+first one within a window is kept, without its tensors, and read after the window. Neither takes time within a window if
+the same was trained before it.
 """
 
 from __future__ import annotations
@@ -23,23 +23,23 @@ from ._switches import Switches, read_switches
 # The attribute of a function that is wrapped already.
 _MARK = "_orchestrate_watches"
 
-# How many trainings are told apart before a window, and by how many nodes at most.
+# The number of trainings that are distinguished before a window, and the most nodes that distinguish them.
 _TRAININGS, _STEPS = 16, 16
 
 
 def _read_now(nodes: Sequence[Any]) -> Graph:
-    """Reads the graph behind `nodes`, which is about to be used up, and the switches that hold."""
+    """Reads the graph behind `nodes`, which is about to be used up, and the current switches."""
     graph = read_nodes(nodes_from(nodes), layouts=True)
     graph.switches = read_switches()
     return graph
 
 
 def _way(node: Any) -> tuple[Any, ...]:
-    """The first steps of the way from a loss to a tensor that is trained. They differ where trainings differ, and take
-    far less time than to read a graph."""
+    """The first nodes on the way from a loss to a trained tensor. They differ if trainings differ, and take far less
+    time than reading a graph."""
     steps: list[Any] = []
     while len(steps) < 2 * _STEPS:
-        # Each function that was compiled has a class of its own.
+        # Each compiled function has a separate class.
         steps += (node.name(), id(type(node)))
         after = behind(node)
         if not after:
@@ -50,7 +50,7 @@ def _way(node: Any) -> tuple[Any, ...]:
 
 
 class _Watch:
-    """What the wrapped `torch.autograd.backward` has seen."""
+    """The state of the wrapped `torch.autograd.backward`."""
 
     def __init__(self) -> None:
         self.trainings: dict[tuple[Any, ...], Graph] = {}
@@ -60,9 +60,9 @@ class _Watch:
         self.first: Optional[Graph] = None
         """That of the last training."""
         self.inside: Optional[list[Any]] = None
-        """The roots of the first graph within the window, or their nodes; `None` while nobody asks for it."""
+        """The roots of the first graph within the window, or their nodes; `None` while it is not requested."""
         self.switches: Optional[Switches] = None
-        """Those that held at the first backward pass of the window."""
+        """The switches at the first backward pass of the window."""
         self.captured: Optional[Graph] = None
         """The graph that a CUDA graph has captured last."""
         self.reading: list[Graph] = []
@@ -72,12 +72,12 @@ class _Watch:
         self.suffices: Callable[[], bool] = lambda: False
         """Whether something else shows what enters the networks, so that no more passes need to be seen."""
         self.wraps: Callable[[bool], None] = lambda wraps: None
-        """Wraps `torch.autograd.backward`, or lets it be as it was."""
+        """Wraps `torch.autograd.backward`, or restores it."""
         self.pictures: list[set[tuple[int, ...]]] = []
-        """What a compiled step keeps and can be images, in some of these passes."""
+        """The shapes that a compiled step keeps and that can be images, in some of these passes."""
 
     def look(self, tensors: Any) -> None:
-        """Reads what a compiled step has kept. That is done of some passes, ever fewer."""
+        """Reads the tensors that a compiled step has kept, in some passes, less and less often."""
         node = getattr(tensors, "grad_fn", None)
         if node is not None and "Compiled" in node.name():
             self.pictures.append(pictures_of(saved_by(node)))
@@ -93,14 +93,14 @@ class _Watch:
         """Reads the graph of `tensors` if a training begins with it, and keeps it if the window does."""
         if self.inside == [] and self.switches is None:
             self.switches = read_switches()
-        # Whatever is neither a tensor nor some of them, such as an edge of a graph, is not looked at.
+        # Anything but tensors, such as an edge of a graph, is ignored.
         candidates = tensors if isinstance(tensors, (list, tuple)) else [tensors]
         roots = [root for root in candidates if getattr(root, "grad_fn", None) is not None]
         if not roots:
             return
         way = _way(roots[0].grad_fn)
         if way not in self.trainings and len(self.trainings) < _TRAININGS:
-            # Within a window, nothing is read for the second time.
+            # Within a window, a graph is not read a second time.
             known = self.earlier.get(way) if self.inside is not None else None
             self.trainings[way] = graph = known or _read_now([root.grad_fn for root in roots])
             if known is None:
@@ -111,7 +111,7 @@ class _Watch:
             self.inside = [root if root.numel() == 1 else root.grad_fn for root in roots]
 
     def see_part(self, tensors: Any, node: Any) -> Any:
-        """Adds the graph of `tensors` to that in whose backward pass it was made, by `node`. Returns the tensors."""
+        """Adds the graph of `tensors`, made by `node`, to the graph in whose backward pass it was made."""
         if not self.reading:
             return tensors
         if isinstance(tensors, Iterator):
@@ -125,7 +125,7 @@ class _Watch:
         return tensors
 
     def begin_anew(self) -> None:
-        """From now on, what is trained before a window is read anew, for it may have changed."""
+        """From now on, trainings before a window are read anew, because they may have changed."""
         self.earlier, self.trainings = self.trainings, {}
 
 
@@ -154,7 +154,7 @@ def keep_next(suffices: Callable[[], bool]) -> None:
 
 
 def kept_graph() -> Optional[Graph]:
-    """What was kept since [`keep_next`]: types, but of layouts those of weights alone."""
+    """The graph that was kept since [`keep_next`]: with types, but with the layouts of weights only."""
     _WATCH.wraps(True)
     _WATCH.begin_anew()
     roots, _WATCH.inside = _WATCH.inside, None
@@ -181,7 +181,7 @@ def images_in_passes() -> list[Optional[tuple[int, ...]]]:
 
 
 def watch_backward() -> None:
-    """Wraps `torch.autograd.backward`, at once or as soon as PyTorch is imported."""
+    """Wraps `torch.autograd.backward`, now or as soon as PyTorch is imported."""
     if "torch" in sys.modules:
         _wrap(sys.modules["torch"])
     elif not any(isinstance(finder, _AfterImport) for finder in sys.meta_path):
@@ -222,7 +222,7 @@ def _wrap(torch: ModuleType) -> None:
                 wrap(False)
 
     def wrap(wraps: bool) -> None:
-        # Whoever has wrapped it after us stays.
+        # A wrapper that was added after ours stays.
         if torch.autograd.backward is (backward if wraps else watched):
             torch.autograd.backward = watched if wraps else backward
 
@@ -235,7 +235,7 @@ def _wrap(torch: ModuleType) -> None:
 
 def _hide_from_compiler(torch: Any) -> None:
     """Keeps `torch.compile` from compiling this package, which it does if a script compiles its backward pass, too.
-    What was compiled would be compiled anew with each number that is counted."""
+    Otherwise, it would recompile for each counted number."""
     frames = torch._C._dynamo.eval_frame
     skip: Callable[[CodeType], None] = getattr(frames, "skip_code", None) or functools.partial(
         lambda strategy, code: frames.set_code_exec_strategy(code, strategy),
@@ -275,7 +275,7 @@ class _AfterImport(importlib.abc.MetaPathFinder):
     ) -> Optional[importlib.machinery.ModuleSpec]:
         if fullname != self.name or self.asks:
             return None
-        # Who only asks whether there is such a module imports nothing, so this stays until it was imported.
+        # A search for a module does not imply its import, so this finder stays until the module was imported.
         self.asks = True
         try:
             spec = importlib.util.find_spec(fullname)
@@ -284,11 +284,11 @@ class _AfterImport(importlib.abc.MetaPathFinder):
         if spec is not None and spec.loader is not None:
             execute = spec.loader.exec_module
 
-            def execute_and_tell(module: ModuleType) -> None:
+            def execute_and_notify(module: ModuleType) -> None:
                 execute(module)
                 if self in sys.meta_path:
                     sys.meta_path.remove(self)
                 self.then(module)
 
-            spec.loader.exec_module = execute_and_tell  # type: ignore[method-assign]
+            spec.loader.exec_module = execute_and_notify  # type: ignore[method-assign]
         return spec

@@ -1,9 +1,9 @@
-"""What is done beside the window: one iteration is counted, and some are profiled if orchestrate asks for that.
+"""Work beside the window: the FLOPs of one iteration are counted, and some are profiled if orchestrate requests that.
 
-Counting makes an iteration slower. It is the last but one of the warm-up, so that what follows is as it was. Compiled
-code runs eagerly meanwhile, which can take more memory. So it is counted behind the window, where a loop over
-[`Window.over`] goes on. There, iterations are profiled, too. Any other loop ends with the window, so the last iterations
-of its warm-up are profiled.
+Counting makes an iteration slower. So the last but one of the warm-up is counted, and the last one runs normally.
+Compiled code runs eagerly while it is counted, which can take more memory. So it is counted after the window, if a loop
+over [`Window.over`] continues there. Iterations are profiled there, too. Any other loop ends with the window, so the
+last iterations of its warm-up are profiled.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _NOT_PROFILED = 3
 
 
 class Beside:
-    """The iterations outside the window of which more is known than their time."""
+    """The counted and profiled iterations outside the window."""
 
     def __init__(self, warmup: int) -> None:
         self._warmup = warmup
@@ -39,12 +39,12 @@ class Beside:
         self.without_formula: list[str] = []
         """Operators of that iteration that have no formula."""
         self.ops: Optional[dict[str, Any]] = None
-        """Where the time of the profiled iterations went."""
+        """The time of the profiled iterations by operator."""
         self.is_profiled = False
         """Whether iterations are being profiled."""
 
     def flops_of(self, items: Collection[Hashable]) -> Optional[float]:
-        """FLOPs of an iteration with such data; `None` if they differ from those that were counted, or in size."""
+        """FLOPs of an iteration with such data; `None` if the data differ from the counted ones, or in size."""
         is_alike = self._counted_item is None or all(item == self._counted_item for item in items)
         return self.flops if is_alike else None
 
@@ -70,12 +70,12 @@ class Beside:
         return self._warmup > _NOT_PROFILED
 
     def _profiled_in_warmup(self) -> int:
-        """How many iterations of the warm-up are profiled if the loop ends with the window."""
+        """The number of profiled iterations of the warm-up if the loop ends with the window."""
         asked = min(_asked(), self._warmup - _NOT_PROFILED)
         return asked if asked > 0 and loaded().can_profile() else 0
 
     def _is_counted_in_warmup(self, goes_on: bool) -> bool:
-        """Whether nothing that is compiled has to run eagerly for it, except where that takes no device's memory."""
+        """Whether the count does not make compiled code run eagerly, or does so without using memory of a device."""
         framework = loaded()
         return not framework.may_compile() or (not goes_on and self._warmup > 2 and framework.is_on_host())
 
@@ -93,10 +93,10 @@ class Beside:
         if count is not None:
             self.flops, self.without_formula = count.flops or None, count.without_formula
 
-    # --- behind the window --------------------------------------------------------------------------------------------
+    # --- after the window ---------------------------------------------------------------------------------------------
 
     def left(self) -> list[tuple[str, int]]:
-        """What is still to be done in further iterations, and in how many of them."""
+        """The remaining work in further iterations, and the number of these."""
         asked, framework = _asked(), loaded()
         # Processes that train together must do the same number of iterations.
         is_missing = not self._has_counted and framework.can_count() and not framework.is_of_many()
@@ -106,7 +106,7 @@ class Beside:
         return left
 
     def begin(self, what: str) -> None:
-        """Begins with `what` is left."""
+        """Begins `what`: one of the names in [`Beside.left`]."""
         if what == "count":
             self._begin_count()
         else:
@@ -136,25 +136,25 @@ class Beside:
         return self._framework.wait_for_data() if self.is_profiled else nullcontext()
 
     def stop(self) -> None:
-        """The script failed: nothing is left that changes what it does."""
+        """The script failed: stops counting and profiling."""
         if self._counts:
             self._framework.end_count()
         if self.is_profiled:
             self._framework.end_profile(0, 0.0)
         self._counts = self.is_profiled = False
 
-    def tell_missing(self, goes_on: bool) -> None:
-        """Says why there is no profile, if there should be one."""
+    def warn_of_missing_profile(self, goes_on: bool) -> None:
+        """Warns why there is no profile, if one was requested."""
         if not _asked() or self.ops is not None or not loaded().can_profile():
             return
         if goes_on:
             warn("no iterations were profiled: the data ended")
         elif not self.can_profile_in_warmup():
             least = _NOT_PROFILED + 1
-            warn(f"no iterations were profiled: loop over window.over(…), or say window(warmup={least}) or more")
+            warn(f"no iterations were profiled: loop over window.over(…), or use window(warmup={least}) or more")
 
 
 def _asked() -> int:
-    """The iterations that orchestrate wants to have profiled."""
+    """The number of iterations that orchestrate requests to be profiled."""
     text = os.environ.get(_operators.ITERATIONS, "")
     return int(text) if text.isdigit() else 0

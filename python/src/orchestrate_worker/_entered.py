@@ -1,7 +1,7 @@
-"""Whether as many samples entered the networks as a window claims.
+"""Checks whether as many samples entered the networks as a window claims.
 
-It is decided without PyTorch, of counts and shapes. Nobody is accused by a guess: where the claim can be true, or
-what entered is not alike to the data, the answer is that nobody knows.
+The decision needs counts and shapes, but not PyTorch. A script is never accused by a guess: if the claim can be true,
+or the input of the network does not resemble the data, the answer is unknown.
 """
 
 from __future__ import annotations
@@ -12,22 +12,22 @@ import operator
 from collections.abc import Sequence
 from typing import Any, Optional
 
-# Units of which one is one row of a network's input. Of tokens, a row has many.
+# Units of which a row of a network's input is one. A row has many tokens.
 _ROWS = (None, "images", "samples", "sequences", "examples")
 
 Shape = tuple[int, ...]
 
 
 class Entered:
-    """What entered one network while gradients were computed, and was made by no other network."""
+    """The inputs of one network while gradients were computed, except those that another network made."""
 
     def __init__(self, since: int = 0) -> None:
         self.since = since
-        """How many ticks of the window came before it was watched."""
+        """The number of ticks of the window before it was watched."""
         self.now = 0
         """Rows since the last tick: the first dimension of the input, over all calls."""
         self.again = 0
-        """The same of calls within a backward pass, which computes activations once more that were not kept."""
+        """The same for calls within a backward pass, which recomputes activations that were not kept."""
         self.each: list[int] = []
         """Rows between ticks, of which the first is the window's beginning."""
         self.before = 0
@@ -40,9 +40,9 @@ class Entered:
         self.earlier = self.shapes
         """The same before the window."""
         self.is_captured = False
-        """Whether the last call stands for iterations in which a CUDA graph was replayed, which calls nothing."""
+        """Whether the last call represents iterations in which a CUDA graph was replayed, which calls no network."""
         self.is_unclear = False
-        """Whether something entered of which nobody knows the samples."""
+        """Whether an input had an unknown number of samples."""
 
     def open(self) -> None:
         """The window is about to begin."""
@@ -51,7 +51,7 @@ class Entered:
 
     def take(self) -> int:
         """Rows since the last tick, which is now."""
-        # If nothing but the second computation was seen, the first one ran without gradients.
+        # If only the recomputation was seen, the first computation ran without gradients.
         rows = self.now or self.again
         self.now = self.again = 0
         return rows
@@ -61,8 +61,8 @@ class Entered:
         each = self.each if self.since else self.each[1:]
         return each or [self.now or self.again]
 
-    def repeat_what_was_captured(self) -> None:
-        """Lets the last iteration with a call stand for those without. Nobody knows how often it was replayed."""
+    def repeat_captured_call(self) -> None:
+        """Lets the last iteration with a call represent those without. The number of its replays is unknown."""
         rows = self.rows()
         if rows[-1]:
             return
@@ -77,34 +77,34 @@ class Entered:
 
 
 class Claim:
-    """What a window claims to have trained on: so many samples in each iteration, or at once if it has none."""
+    """The claim of a window: the samples of each iteration, or of the whole window if it has no iterations."""
 
     def __init__(
         self, samples: int, unit: Optional[str] = None, data: Sequence[Shape] = (), firsts: Sequence[Shape] = ()
     ) -> None:
         self.samples, self.unit = samples, unit
         self.firsts = firsts
-        """Shapes of the tensors that tell the batch: the first one of each item of data."""
-        # A single dimension is alike to any other, so labels are not compared.
+        """Shapes of the tensors that show the batch: the first one of each item of data."""
+        # A single dimension resembles any other, so labels are not compared.
         self.data = [*firsts, *(shape for shape in data if len(shape) > 1)]
         """These, and the shapes of other tensors in the data."""
         lengths = {first[0] for first in firsts}
         self.is_second = len(lengths) > 1 and all(first[1:2] == (samples,) for first in firsts)
         """Whether samples seem to be in the second dimension of the data, because the first one varies."""
 
-    def is_told_by_data(self, shape: Shape) -> bool:
-        """Whether data that this shape is alike to begins with as many samples as are claimed."""
+    def is_confirmed_by_data(self, shape: Shape) -> bool:
+        """Whether data of a similar shape begins with as many samples as are claimed."""
         return not self.is_second and any(data[0] == self.samples and _alike(data, shape) for data in self.data)
 
 
-def rows_shown(networks: Sequence[Entered]) -> Optional[list[int]]:
-    """Rows by iteration, if there is no doubt which they are: only one network was called."""
+def certain_rows(networks: Sequence[Entered]) -> Optional[list[int]]:
+    """Rows by iteration, if they are certain: only one network was called."""
     called = [network for network in networks if network.calls or network.is_unclear]
     return called[0].rows() if len(called) == 1 and not called[0].is_unclear else None
 
 
 def samples_by_iteration(claim: Claim, networks: Sequence[Entered]) -> Optional[list[int]]:
-    """How many samples entered in each iteration: what was claimed, if it is true; `None` if nobody knows."""
+    """The samples that entered in each iteration: the claimed ones if that is true; `None` if it is unknown."""
     called = [network for network in networks if network.calls or network.is_unclear]
     clear = [network for network in called if not network.is_unclear]
     if any(_confirms(claim, network) for network in clear):
@@ -127,11 +127,11 @@ def _confirms(claim: Claim, network: Entered) -> bool:
         return False
     if rows[0] == claim.samples:
         return True
-    # A sample may be less than a row: a token, a step of time. What is a row by its unit or its data is not.
+    # A sample may be less than a row: a token, a time step. By its unit or its data, a sample can be known to be a row.
     if claim.unit in _ROWS or len(network.shapes) != 1:
         return False
     shape = tuple(next(iter(network.shapes)))
-    return not claim.is_told_by_data(shape) and claim.samples in _products((rows[0], *shape[1:]))
+    return not claim.is_confirmed_by_data(shape) and claim.samples in _products((rows[0], *shape[1:]))
 
 
 def _products(shape: Shape) -> list[int]:
@@ -140,20 +140,20 @@ def _products(shape: Shape) -> list[int]:
 
 
 def _counts_rows(claim: Claim, network: Entered) -> bool:
-    """Whether the first dimension of what entered is certainly that of the samples."""
+    """Whether the first dimension of the input is certainly that of the samples."""
     return all(_is_of_samples(claim, network, tuple(shape)) for shape in network.shapes)
 
 
 def _is_of_samples(claim: Claim, network: Entered, shape: Shape) -> bool:
-    if claim.is_told_by_data(shape):
+    if claim.is_confirmed_by_data(shape):
         return True
     if not any(_alike(first, shape) for first in claim.firsts):
         # It is a part of a tensor that has as many rows as are claimed.
         if network.wholes.get(shape) == claim.samples:
             return True
-        # Something else was made of the data, or has no part in it. Without any to compare with, images are samples.
+        # The input is derived from the data, or unrelated to them. Without data to compare with, images are samples.
         return _is_of_images(shape) and all(len(data) < 2 for data in claim.data)
-    # The script says another batch than the data has. Of images, it cannot be in another dimension.
+    # The script declares another batch than the data have. For images, it cannot be in another dimension.
     if _is_of_images(shape):
         return True
     # Sequences may be packed into one row.
@@ -172,7 +172,7 @@ def _alike(data: Shape, shape: Shape) -> bool:
     # Images are resized.
     if _is_of_images(data) and _is_of_images(shape) and data[1] == shape[1]:
         return True
-    # Of sequences, all but the last token enters, because each is to tell the next.
+    # All tokens of a sequence but the last enter, because each predicts the next.
     if len(data) == len(shape) > 1 and (data[1] - 1, *data[2:]) == shape[1:]:
         return True
     # Rows are flattened, or their dimensions are swapped.

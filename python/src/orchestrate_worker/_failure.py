@@ -1,4 +1,4 @@
-"""Says in `measurement.json` why there is no measurement: which exception it was, and whether memory was short."""
+"""Writes the reason for a missing measurement to `measurement.json`: the exception, and whether memory ran out."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any, Optional
 from . import _output
 
 _UNITS = {"KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "TiB": 2**40, "bytes": 1, "B": 1}
-# Words of allocators: PyTorch's on CUDA and MPS, its processor's, and XLA's.
+# Parts of the messages of allocators: PyTorch's on CUDA, MPS and the processor, and XLA's.
 _SHORT = re.compile(
     r"out of memory|can't allocate memory|not enough memory|RESOURCE_EXHAUSTED|Unable to allocate", re.IGNORECASE
 )
@@ -43,7 +43,7 @@ def _bytes(found: Optional[re.Match[str]]) -> Optional[int]:
 
 
 def write_failure(error: BaseException) -> None:
-    """Writes the exception, unless somebody stopped the script, nobody asked, or there is a measurement already."""
+    """Writes the exception, unless a user stopped the script, orchestrate did not start it, or it was measured."""
     if isinstance(error, (KeyboardInterrupt, SystemExit, GeneratorExit)):
         return
     path = _output.asked_for()

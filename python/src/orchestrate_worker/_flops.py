@@ -1,13 +1,13 @@
 """The FLOPs of one training iteration, counted while it runs.
 
 The formulas of `_formulas` are applied to every product and convolution of one iteration outside the window, 2 FLOPs
-per multiply-add. Counted is what training the network takes: the forward pass, and the gradients of inputs and weights
-that are really computed. Not counted is what runs without gradients, such as the optimizer and evaluation, and what a
-backward pass computes once more, as under activation checkpointing.
+per multiply-add. The count covers the training of the network: the forward pass, and the gradients of inputs and
+weights that are computed. It excludes operators without gradients, such as those of the optimizer and of evaluation,
+and recomputation in a backward pass, as under activation checkpointing.
 
-Code that `torch.compile` made hides its products. So the iteration runs without it, and what was compiled stays.
+Code that `torch.compile` made hides its products. So the iteration runs without it; the compiled code is kept.
 
-A count that may lack something is left out: products can be hidden in a CUDA graph, in threads, or in control flow.
+A count that may be incomplete is left out: products can be hidden in a CUDA graph, in threads, or in control flow.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from typing import Any, Optional
 
 from ._formulas import formulas, has_no_formula
 
-# What makes room for results, and what moves numbers. An operator that does no more than this computes nothing.
+# Operators that allocate results or move numbers. They do not compute anything.
 _ALLOCATIONS = {"empty", "empty_like", "empty_strided", "new_empty", "new_empty_strided", "zeros", "zeros_like"}
 _MOVES = {"clone", "copy_", "_to_copy", "contiguous", "detach", "zero_", "fill_", "new_zeros", "full", "full_like"}
 
@@ -30,7 +30,7 @@ _DISTRIBUTED = {"DTensor"}
 
 
 class Count:
-    """What was counted in an iteration."""
+    """The count of an iteration."""
 
     def __init__(self, flops: float, without_formula: list[str]) -> None:
         self.flops = flops
@@ -55,7 +55,7 @@ class FlopCounter:
     def begin(self) -> bool:
         """Begins to count; `False` if this PyTorch cannot."""
         try:
-            # Within the iteration, nothing may fail.
+            # Failures within the iteration must be avoided.
             self._is_training()
             with contextlib.ExitStack() as entered:
                 if "torch._dynamo" in sys.modules:
@@ -72,14 +72,14 @@ class FlopCounter:
         return True
 
     def end(self) -> Optional[Count]:
-        """Ends it. `None` if nothing was counted, or if that may not be all."""
+        """Ends the count. `None` if nothing was counted, or if the count may be incomplete."""
         try:
             is_innermost = self._leave()
         except Exception:  # an old PyTorch
             return None
         if not is_innermost:
             return None
-        # No gradient takes more than its product did. If they seem to, a part of the forward pass ran out of sight.
+        # A gradient takes at most as much as its product. If it seems to take more, a part of forward was hidden.
         is_hidden = self._backward > 2.0001 * self._forward and not self._without_formula
         if self._is_unclear or is_hidden:
             return None
@@ -105,7 +105,7 @@ class FlopCounter:
             self._is_unclear = True
 
     def miss(self) -> None:
-        """Something runs whose operators are not seen."""
+        """Code runs whose operators are not seen."""
         try:
             self._is_unclear |= self._is_training()
         except Exception:  # an old PyTorch
@@ -117,12 +117,12 @@ class FlopCounter:
             self.miss()
 
     def _abandon(self) -> None:
-        """Nothing more is counted in this iteration, and there will be no number."""
+        """Ends the count of this iteration without a number."""
         self._is_unclear = True
         self._leave()
 
     def _leave(self) -> bool:
-        """Ends what was begun, within modes of the script's own, too. Whether there are none."""
+        """Leaves the entered modes, within modes of the script, too; returns whether there are no such modes."""
         from torch.utils._python_dispatch import TorchDispatchMode, _get_current_dispatch_mode_stack
 
         modes = _get_current_dispatch_mode_stack()
@@ -142,28 +142,28 @@ class FlopCounter:
             self._backward += flops
 
     def _has_tensors(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> bool:
-        """Whether it computes anything. Some operators only say what the processor can do."""
+        """Whether it computes anything. Some operators only report the features of the processor."""
         parts = [part for it in (*args, *kwargs.values()) for part in (it if isinstance(it, (list, tuple)) else [it])]
         return any(isinstance(part, self._torch.Tensor) for part in parts)
 
     def has_layouts(self, args: tuple[Any, ...]) -> bool:
-        """Whether there is a tensor with a layout of its own, such as a sparse one."""
+        """Whether there is a tensor with a special layout, such as a sparse one."""
         tensors = [it for it in args if isinstance(it, self._torch.Tensor)]
         return any(it.layout != self._torch.strided or it.is_nested for it in tensors)
 
     def _is_training(self) -> bool:
-        """Whether what runs now belongs to the training of a network, for the first time."""
+        """Whether the current code trains a network, and is not a recomputation."""
         has_gradients = bool(self._torch.is_grad_enabled())
         if self._torch._C._current_autograd_node() is None:
             return has_gradients or self._in_function > 0
-        # A backward pass has no gradients of its own, unless it computes activations once more; or gradients of
+        # A backward pass has no gradients itself, unless it recomputes activations; or gradients of
         # gradients, which cannot be distinguished from that.
         self._is_unclear |= has_gradients and not _is_checkpointing()
         return not has_gradients
 
     @contextlib.contextmanager
     def _watched_functions(self) -> Iterator[None]:
-        """Within it, functions with a backward pass of their own are known. Their forward pass runs without gradients,
+        """Within it, functions with a custom backward pass are recognised. Their forward pass runs without gradients,
         but is a part of the training."""
         function: Any = self._torch.autograd.Function
         counter, plain = self, vars(function)["apply"]
@@ -197,7 +197,7 @@ class FlopCounter:
 
     @contextlib.contextmanager
     def _watched_replays(self) -> Iterator[None]:
-        """Within it, CUDA graphs are noticed: what they replay is not seen."""
+        """Within it, CUDA graphs are noticed: their replays are not seen."""
         kind: Any = self._torch.cuda.CUDAGraph
         counter, plain = self, vars(kind).get("replay")
         if plain is None:
@@ -235,8 +235,8 @@ class FlopCounter:
 
 
 class _Function:
-    """The forward pass of a function with a backward pass of its own. If it makes room for its results and no operator
-    computes them, a kernel out of sight does, such as one by Triton."""
+    """The forward pass of a function with a custom backward pass. If it allocates its results and no operator computes
+    them, a hidden kernel does, such as one by Triton."""
 
     def __init__(self) -> None:
         self._allocates = self._computes = False
@@ -252,16 +252,16 @@ class _Function:
 
     @property
     def is_hidden(self) -> bool:
-        """Whether its results come from what is not seen."""
+        """Whether its results come from a hidden kernel."""
         return self._allocates and not self._computes
 
 
-# Libraries that compute activations once more, in a file with such a name.
+# Parts of the names of files in which libraries recompute activations.
 _CHECKPOINTING = ("torch.", "deepspeed.", "fairscale.", "megatron.", "transformer_engine.", "xformers.")
 
 
 def _is_checkpointing() -> bool:
-    """Whether activations are computed once more by one of the libraries that do that."""
+    """Whether one of these libraries recomputes activations now."""
     frame: Any = sys._getframe(1)
     while frame is not None:
         file, module = os.path.basename(frame.f_code.co_filename), str(frame.f_globals.get("__name__"))
@@ -272,13 +272,13 @@ def _is_checkpointing() -> bool:
 
 
 def _mode(torch: Any, counter: FlopCounter) -> Any:
-    """What sees every operator below autograd, and shows it to `counter`."""
+    """A mode that passes every operator below autograd to `counter`."""
     return _kind_of_mode(torch)(counter)
 
 
 @functools.cache
 def _kind_of_mode(torch: Any) -> Any:
-    """Its class, made once: a class is a circle of references, and the window is not to collect it."""
+    """Its class, made once: a class is a cycle of references, which must not be collected within the window."""
     from torch.utils._python_dispatch import TorchDispatchMode, _get_current_dispatch_mode
 
     known, higher_order = formulas(torch), torch._ops.HigherOrderOperator

@@ -1,6 +1,6 @@
 """The FLOPs of single operators of PyTorch, 2 per multiply-add.
 
-Most formulas are PyTorch's own (`torch.utils.flop_counter`). Ours replace those that are missing or wrong.
+Most formulas are those of PyTorch (`torch.utils.flop_counter`). Those here replace missing or wrong ones.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def formulas(torch: Any) -> dict[Any, Formula]:
 
 
 def has_no_formula(namespace: str, name: str) -> bool:
-    """Whether an operator that has none may compute products."""
+    """Whether an operator without a formula may compute products."""
     if namespace not in _KNOWN:
         return True
     return name in _WITHOUT_FORMULA or (name.startswith(_WITHOUT_FORMULA_BEGIN) and name not in _NO_PRODUCTS)
@@ -102,7 +102,7 @@ def _linear_backward(data: Any, grad: Any, weight: Any, output_mask: Any, **kwar
 
 def _grouped_products(one: Any, other: Any, *args: Any, out_val: Any = None, **kwargs: Any) -> float:
     """Products of which each has its own part of the rows, of the columns, or of what is summed over."""
-    # Parts of a sum have results of their own, each as large as that of the whole.
+    # Parts of a sum have separate results, each as large as that of the whole.
     results = out_val[0] if one.dim() == other.dim() == 2 else out_val
     return 2.0 * results.numel() * one.shape[-1]
 
@@ -114,12 +114,12 @@ def _attention(query: Any, key: Any, value: Any, *args: Any, **kwargs: Any) -> f
 
 
 def _attention_backward(grad: Any, query: Any, key: Any, value: Any, *args: Any, **kwargs: Any) -> float:
-    """The gradients of both products, without what is computed once more."""
+    """The gradients of both products, without recomputation."""
     return 2.0 * _attention(query, key, value)
 
 
 def _without_recomputation(packet: Any, count: Formula) -> Formula:
-    """Without what fused attention computes once more in its backward pass: one of the five products in it."""
+    """`count` without the recomputation in the backward pass of fused attention: one of its five products."""
     if "attention_backward" not in packet.__name__:
         return count
     return lambda *args, **kwargs: 0.8 * float(count(*args, **kwargs))

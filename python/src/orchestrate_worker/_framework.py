@@ -1,4 +1,4 @@
-"""What the window asks of the library that trains, and the answers of a script that uses none."""
+"""The interface of the window to the library that trains, and its implementation for scripts without such a library."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ LIBRARIES = ("numpy", "transformers", "datasets", "accelerate", "timm")
 
 
 class Unusable(Exception):
-    """A measurement that cannot be what it says; the message tells what to change in the script."""
+    """A measurement that cannot be valid; the message says what to change in the script."""
 
 
 class Framework:
@@ -38,11 +38,11 @@ class Framework:
         """An iteration of the warm-up has ended."""
 
     def is_on_host(self) -> bool:
-        """Whether a tensor of the host can be read at once, because no device is used that could still write to it."""
+        """Whether a tensor of the host can be read immediately, because no device could still write to it."""
         return False
 
     def open(self) -> None:
-        """The window is about to begin: peaks of memory begin anew, and profilers are told."""
+        """The window is about to begin: peaks of memory are reset, and profilers are notified."""
 
     def tick(self) -> None:
         """The window has begun, or an iteration has ended, as far as the host knows."""
@@ -67,7 +67,7 @@ class Framework:
         return False
 
     def end_count(self) -> Optional[Count]:
-        """Ends it; `None` if nobody knows all of them."""
+        """Ends the count; `None` if it is incomplete."""
         return None
 
     def can_profile(self) -> bool:
@@ -91,7 +91,7 @@ class Framework:
         return None
 
     def numbers(self, losses: Sequence[Any]) -> list[Optional[float]]:
-        """Losses as numbers; `None` for what is none."""
+        """Losses as numbers; `None` for anything else."""
         return [_number(loss) for loss in losses]
 
     def clock(self) -> str:
@@ -99,7 +99,7 @@ class Framework:
         return "host"
 
     def seconds(self) -> Optional[list[float]]:
-        """The seconds of each iteration by the device's own clock, if it has one."""
+        """The seconds of each iteration by the device's clock, if it has one."""
         return None
 
     def device(self) -> Optional[str]:
@@ -107,7 +107,7 @@ class Framework:
         return None
 
     def precision(self, said: Optional[str]) -> Optional[str]:
-        """The precision that was computed in, if anything shows it. `said` decides where two names mean the same."""
+        """The precision of the computation, if it can be read back. `said` decides if two names mean the same."""
         return None
 
     def settings(self) -> Settings:
@@ -115,7 +115,7 @@ class Framework:
         return {}
 
     def entered(self) -> list[Entered]:
-        """What entered each network within the window; nothing if no network is known."""
+        """The inputs of each network within the window; empty if no network is known."""
         return []
 
     def images(self) -> Optional[Sequence[int]]:
@@ -123,16 +123,16 @@ class Framework:
         return None
 
     def logits(self) -> Optional[Sequence[int]]:
-        """The shape of what the loss was computed of, if anything shows it: samples, classes."""
+        """The shape of the input of the loss, if it can be read back: samples, classes."""
         return None
 
     def details(self) -> dict[str, Any]:
-        """What belongs under `details`."""
+        """The entries of `details`."""
         return {"device_name": _process.processor(), "versions": _process.versions(LIBRARIES)}
 
 
 # Variables that make libraries round single precision whatever a script sets, or let another device compute; and their
-# harmless values. orchestrate's own worker refuses the same.
+# harmless values. The shipped worker of orchestrate refuses the same.
 _ROUNDING = {
     "ONEDNN_DEFAULT_FPMATH_MODE": ("", "STRICT", "strict"),
     "DNNL_DEFAULT_FPMATH_MODE": ("", "STRICT", "strict"),
@@ -144,7 +144,7 @@ _ROUNDING = {
 
 
 def refuse_rounding(environment: Mapping[str, str]) -> None:
-    """Raises `Unusable` in an environment in which a precision would not be what its name says."""
+    """Raises `Unusable` in an environment that changes what a precision means."""
     for name, harmless in _ROUNDING.items():
         if environment.get(name, "") not in harmless:
             raise Unusable(f"{name}={environment[name]} changes what a precision means: unset it")

@@ -1,7 +1,7 @@
-"""What an autograd graph tells about the training that built it.
+"""Reads facts about a training from its autograd graph.
 
-Flags say what was asked for; the graph says what was computed. A node of it holds the type of an operation's output,
-the tensors that its backward pass needs, and so their layout. `_backward.py` decides which graphs are read, and when.
+Flags show what was requested; the graph shows what was computed. A node has the type of an operation's output, and the
+tensors that its backward pass needs, with their layouts. `_backward.py` decides which graphs are read, and when.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _PRODUCTS = {
     "ScaledDotProductEfficientAttentionBackward", "ScaledDotProductCudnnAttentionBackward",
     "ScaledDotProductFusedAttentionOverrideableBackward",
 }
-# Reentrant activation checkpointing: the graph of what it computes is made within the backward pass, as one of its own.
+# Reentrant activation checkpointing: the graph of its computation is made within the backward pass, as a separate one.
 _HIDING = "CheckpointFunctionBackward"
 _KINDS = {
     **dict.fromkeys(_CONVOLUTIONS, "conv"), **dict.fromkeys(_RECURRENT, "rnn"), **dict.fromkeys(_PRODUCTS, "matmul"),
@@ -32,11 +32,11 @@ _KINDS = {
 
 
 class Leaf(NamedTuple):
-    """A tensor that has a gradient of its own."""
+    """A leaf of the graph: a tensor whose gradient is kept."""
 
     is_parameter: bool
     elements: Optional[int]
-    """`None` if it does not show how many it has in all, because each process holds a part."""
+    """`None` if its total size is unknown, because each process has a part."""
     shape: tuple[int, ...]
     type: str
     is_last: Optional[bool]
@@ -44,31 +44,31 @@ class Leaf(NamedTuple):
 
 
 class Graph:
-    """What one graph shows. What it does not show is `None` or empty."""
+    """The facts that one graph shows. Unknown facts are `None` or empty."""
 
     def __init__(self) -> None:
         self.device: Optional[str] = None
         """The device's type: `cpu`, `cuda` or `mps`; that of the most products."""
         self.indices: list[int] = []
-        """Which devices of that type there were products on; none if there is only one of it."""
+        """The devices of that type with products; empty if there is only one of it."""
         self.devices: Counter[tuple[str, Optional[int]]] = Counter()
-        """How many products there are on which device."""
+        """The number of products by device."""
         self.products: Counter[str] = Counter()
-        """How many products have outputs of which type: `float32`, `bfloat16`, …"""
+        """The number of products by the type of their output: `float32`, `bfloat16`, …"""
         self.kinds: set[str] = set()
-        """Which products there are: `conv`, `rnn`, `matmul`; of a compiled part, the first and the last."""
+        """The kinds of products: `conv`, `rnn`, `matmul`; of a compiled part, the first and the last."""
         self.compiled = False
         """Whether a part of it was made by `torch.compile`."""
         self.hidden = 0
-        """How many parts of it were not read, because they have graphs of their own."""
+        """The number of parts that were not read, because they have separate graphs."""
         self.shown: Optional[Counter[str]] = None
         """The products outside of such parts, if any of these was read."""
         self.leaves: dict[int, Leaf] = {}
-        """All tensors that have a gradient of their own, by their identities."""
+        """All leaves, by their identities."""
         self.parameters: Optional[int] = None
         """Elements of all trainable tensors."""
         self.parameter_types: Counter[str] = Counter()
-        """How many trainable tensors have which type."""
+        """The number of trainable tensors by type."""
         self.trained: set[int] = set()
         """The identities of the trainable tensors."""
         self.channels_last: Optional[bool] = None
@@ -76,18 +76,18 @@ class Graph:
         self.maps: list[Optional[bool]] = []
         """Whether each of the images and feature maps is."""
         self.weights_last: Optional[bool] = None
-        """The same of weights alone."""
+        """The same for weights only."""
         self.shapes: set[tuple[int, ...]] = set()
         """The shapes of the trainable tensors."""
         self.images: Optional[tuple[int, ...]] = None
-        """The shape of what goes into the first convolution."""
+        """The shape of the input of the first convolution."""
         self.logits: Optional[tuple[int, ...]] = None
         """The shape of what a cross-entropy is taken of: a row for each sample, a column for each class."""
         self.switches: Optional[Switches] = None
-        """The switches that held when it was about to go backward, if it was read then."""
+        """The switches before its backward pass, if it was read then."""
 
     def add(self, part: Graph, is_hidden: bool) -> None:
-        """Adds a part that has a graph of its own. `is_hidden` tells whether it was counted as such."""
+        """Adds a part that has a separate graph. `is_hidden` says whether it was counted as such."""
         self.shown = self.products if self.shown is None else self.shown
         self.products, self.devices = self.products + part.products, self.devices + part.devices
         self.kinds |= part.kinds
@@ -109,9 +109,9 @@ class Graph:
             self.indices = sorted(index for kind, index in self.devices if kind == self.device and index is not None)
 
     def count_trained(self, held: AbstractSet[int] = frozenset()) -> None:
-        """Takes what is trained from the leaves: parameters, and tensors that an optimizer has `held`.
+        """Finds the trained tensors among the leaves: parameters, and the tensors `held` by an optimizer.
 
-        Others are inputs whose gradients are of interest. Where there is neither, all leaves are trained.
+        Others are inputs with gradients. If there are no such leaves, all leaves count as trained.
         """
         chosen = {name: leaf for name, leaf in self.leaves.items() if leaf.is_parameter or name in held} or self.leaves
         self.trained, self.shapes = set(chosen), {leaf.shape for leaf in chosen.values()}
@@ -134,7 +134,7 @@ def read_nodes(nodes: Iterator[Any], layouts: bool) -> Graph:
         elif "Compiled" in name:
             graph.compiled = True
             graph.kinds.update(("conv", "matmul"))
-            # Outputs of a compiled part alone do not tell in which type its inner operations computed.
+            # The outputs of a compiled part do not show the types of its inner operations.
             kept = saved_by(node) if layouts else []
             pictures |= pictures_of(kept)
             _count_outputs(graph, [tensor for tensor in kept if tensor.is_floating_point()] or _outputs(node))
@@ -155,14 +155,14 @@ def read_nodes(nodes: Iterator[Any], layouts: bool) -> Graph:
 
 
 def hides(node: Any) -> bool:
-    """Whether `node` is counted as a part that has a graph of its own."""
+    """Whether `node` is counted as a part that has a separate graph."""
     return bool(node.name().startswith(_HIDING))
 
 
 def all_of(orders: Sequence[Optional[bool]]) -> Optional[bool]:
-    """Whether all that is known is true; `None` if nothing is."""
-    told = [order for order in orders if order is not None]
-    return all(told) if told else None
+    """Whether all known values are true; `None` if none is known."""
+    known = [order for order in orders if order is not None]
+    return all(known) if known else None
 
 
 def nodes_from(roots: Sequence[Any]) -> Iterator[Any]:
@@ -180,7 +180,7 @@ def nodes_from(roots: Sequence[Any]) -> Iterator[Any]:
 
 
 def behind(node: Any) -> Optional[list[Any]]:
-    """The nodes that `node` leads to; `None` if it is a node of Python whose graph is gone."""
+    """The next nodes after `node`; `None` if it is a node of Python whose graph is gone."""
     try:
         return [after for after, _ in node.next_functions if after is not None]
     except RuntimeError:
@@ -188,27 +188,27 @@ def behind(node: Any) -> Optional[list[Any]]:
 
 
 def _outputs(node: Any) -> list[Any]:
-    """Types, shapes and devices of what the operation of `node` put out; none before PyTorch 2.1."""
+    """Types, shapes and devices of the outputs of `node`; empty before PyTorch 2.1."""
     return [output for output in getattr(node, "_input_metadata", ()) if output.dtype.is_floating_point]
 
 
 def saved_by(node: Any) -> list[Any]:
-    """The tensors that a node of Python keeps, as far as [`_kept_as`] tells."""
+    """The tensors that a node of Python keeps, as far as [`_kept_as`] returns them."""
     return [tensor for tensor in _kept_as(node, "saved_tensors") or () if tensor is not None]
 
 
 def _kept_as(node: Any, name: str) -> Any:
-    """What `node` keeps as `name`; `None` if it keeps nothing, or something from which that would be made again.
+    """The tensors that `node` keeps as `name`; `None` if it keeps none, or if they would be recomputed.
 
-    Under activation checkpointing, a whole stage would be computed for each tensor, and all of it would be kept.
+    Under activation checkpointing, a whole stage would be recomputed for each tensor, and all of it would be kept.
     """
     hooks = sys.modules["torch"].autograd.graph
     try:
         kept = getattr(node, "_raw_" + name.lstrip("_"))
         if any(getattr(each, "unpack_hook", None) for each in (kept if isinstance(kept, tuple) else (kept,))):
             return None
-        # An old PyTorch does not show hooks. But whoever computes a stage again sets some, and that is an error here.
-        with hooks.disable_saved_tensors_hooks("orchestrate_worker computes nothing again"):
+        # An old PyTorch does not show hooks. But libraries that recompute a stage set some, which is an error here.
+        with hooks.disable_saved_tensors_hooks("orchestrate_worker does not recompute anything"):
             return getattr(node, name)
     except AttributeError:
         return None
@@ -225,7 +225,7 @@ def pictures_of(tensors: Sequence[Any]) -> set[tuple[int, ...]]:
 
 
 def images_among(pictures: set[tuple[int, ...]], graph: Graph) -> Optional[tuple[int, ...]]:
-    """What goes into a convolution within a compiled part, if it is the only one of `pictures` that can."""
+    """The shape of the input of a convolution in a compiled part, if it is the only one of `pictures` that fits."""
     channels = {shape[1] for shape in graph.shapes if len(shape) == 4}
     found = [shape for shape in pictures - graph.shapes if shape[1] in channels]
     return found[0] if len(found) == 1 else None
@@ -239,7 +239,7 @@ def _count_outputs(graph: Graph, outputs: Sequence[Any]) -> None:
 
 def _keep_leaf(graph: Graph, tensor: Any) -> None:
     is_parameter = isinstance(tensor, sys.modules["torch"].nn.Parameter)
-    # FSDP's first version puts many weights into one tensor, of which each process holds a part between their uses.
+    # FSDP's first version puts many weights into one tensor, of which each process keeps a part between their uses.
     elements = None if getattr(tensor, "_is_flat_param", False) else tensor.numel()
     kind = str(tensor.dtype).partition(".")[2]
     graph.leaves[id(tensor)] = Leaf(is_parameter, elements, tuple(tensor.shape), kind, is_channels_last(tensor))
@@ -250,8 +250,8 @@ def _look_at_convolution(graph: Graph, node: Any) -> None:
     if source is None:
         return
     graph.maps.append(is_channels_last(source))
-    # Images are not trained, so no node stands before the first convolution. What a frozen part puts out has more
-    # channels than images have.
+    # Images are not trained, so no node precedes the first convolution. The outputs of a frozen part have more
+    # channels than images.
     if node.next_functions and node.next_functions[0][0] is None and source.dim() == 4 and source.shape[1] <= 4:
         graph.images = tuple(source.shape)
 
@@ -259,7 +259,7 @@ def _look_at_convolution(graph: Graph, node: Any) -> None:
 def is_channels_last(tensor: Any) -> Optional[bool]:
     """Whether a tensor of four dimensions is in NHWC order; `None` if it is in both orders, or has other dimensions.
 
-    The order of strides decides, as it does for PyTorch. A slice of channels has the order of what it was cut from.
+    The order of strides decides, as in PyTorch. A slice of channels has the order of the tensor that it was cut from.
     """
     if tensor.dim() != 4 or tensor.layout is not sys.modules["torch"].strided:
         return None
@@ -268,7 +268,7 @@ def is_channels_last(tensor: Any) -> Optional[bool]:
         return None
     least = 1
     for dimension in (1, 3, 2, 0):
-        # Of one image that stands for all, the batch has no stride.
+        # If one image represents all, the batch has no stride.
         if sizes[dimension] < 2 or (dimension == 0 and not strides[0]):
             continue
         if strides[dimension] < least:

@@ -1,7 +1,7 @@
-"""JAX: what it is waited for with, and what it tells about the training.
+"""JAX: its synchronisation, and the facts that it shows about the training.
 
-Nothing of JAX shows in which type the operations inside a compiled function compute, so a script says its precision.
-But JAX shows whether it rounds products of single precision. The peak of memory that it tells is that of the first
+JAX does not show in which type the operations inside a compiled function compute, so a script declares its precision.
+But JAX shows whether it rounds products of single precision. The peak of memory that it reports is that of the first
 device, or of jax_default_device, since the process began.
 """
 
@@ -16,7 +16,7 @@ from ._framework import LIBRARIES, Framework, Settings, Unusable
 _LIBRARIES = ("jax", "jaxlib", "flax", "optax", "equinox", *LIBRARIES)
 _DEVICES = {"cpu": "cpu", "gpu": "cuda", "cuda": "cuda", "METAL": "mps"}
 
-# What `jax_default_matmul_precision` says of products of single precision on NVIDIA GPUs. JAX's own default is the
+# The meaning of `jax_default_matmul_precision` for products of single precision on NVIDIA GPUs. JAX's default is the
 # fastest, which is TF32 where there is TF32: https://docs.jax.dev/en/latest/201/precision.html. Products in several
 # passes, such as BF16_BF16_F32_X6, have no name here: they come close to single precision.
 _PRODUCTS = {
@@ -42,7 +42,7 @@ class JaxFramework(Framework):
         self._peak: Optional[int] = None
 
     def synchronize(self) -> None:
-        # What nobody holds any more was either an input of what somebody holds, or is of no use to anybody.
+        # An array without references was either an input of a live array, or is no longer needed.
         for platform in {str(self._jax.default_backend()), str(self._device().platform), "cpu"}:
             for array in self._live_arrays(platform):
                 array.block_until_ready()
@@ -51,7 +51,7 @@ class JaxFramework(Framework):
     def _live_arrays(self, platform: str) -> list[Any]:
         try:
             return list(self._jax.live_arrays(platform))
-        except RuntimeError:  # JAX was told to do without this platform
+        except RuntimeError:  # this platform is disabled in JAX
             return []
 
     def _device(self) -> Any:
@@ -80,7 +80,7 @@ class JaxFramework(Framework):
             self._peak = (self._device().memory_stats() or {}).get("peak_bytes_in_use")
 
     def precision(self, said: Optional[str]) -> Optional[str]:
-        """Of single precision alone, JAX shows how its products are rounded, if that is the same in all iterations."""
+        """JAX only shows how it rounds products of single precision, if that is the same in all iterations."""
         if said not in ("fp32", "tf32") or self.device() != "cuda" or len(self._seen) != 1:
             return None
         major = str(getattr(self._device(), "compute_capability", "")).split(".")[0]
@@ -88,7 +88,7 @@ class JaxFramework(Framework):
             return None
         (products,) = self._seen
         if products.startswith(("F16", "ANY_F8")):
-            raise Unusable(f"jax_default_matmul_precision={products} is no precision that can be reported")
+            raise Unusable(f"jax_default_matmul_precision={products} cannot be reported as a precision")
         found = _PRODUCTS.get(products)
         return "fp32" if found == "tf32" and int(major) < _HAS_TF32 else found
 
@@ -98,7 +98,7 @@ class JaxFramework(Framework):
     def settings(self) -> Settings:
         products = "/".join(sorted(self._seen))
         found = {"matmul_precision": products, "x64": bool(self._jax.config.jax_enable_x64)}
-        # Nothing shows whether a function was compiled; but none is if that is switched off.
+        # JAX does not show whether a function was compiled; but none is if that is switched off.
         return {**found, "compile": False} if self._jax.config.jax_disable_jit else found
 
     def details(self) -> dict[str, Any]:

@@ -1,7 +1,7 @@
-"""What is found in memory: objects of a kind of which no library keeps a list.
+"""Finds objects in memory by their class, where no library keeps a list of them.
 
-`gc.freeze()` hides all objects that are there. So those that matter are remembered when a window is entered.
-Python 3.12 itself begins so, with some hundred objects of its own.
+`gc.freeze()` hides all existing objects. So the relevant ones are remembered when a window is entered. Python 3.12
+itself starts with some hundred frozen objects.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ _REMEMBERED: list[weakref.ref[Any]] = []
 
 
 def remember(*kinds: type) -> None:
-    """Remembers all objects of these kinds, and forgets what was remembered before."""
+    """Remembers all objects of these kinds, and forgets those that were remembered before."""
     _REMEMBERED[:] = [weakref.ref(it) for it in gc.get_objects() if issubclass(type(it), kinds)]
 
 
 def objects(kind: type) -> list[Any]:
-    """All objects of this kind: those that are not hidden, and those that were remembered."""
+    """All objects of this kind: visible ones, and remembered ones."""
     found = [it for it in gc.get_objects() if issubclass(type(it), kind)]
     known = set(map(id, found))
     remembered = [it for reference in _REMEMBERED if (it := reference()) is not None]
@@ -27,5 +27,5 @@ def objects(kind: type) -> list[Any]:
 
 
 def hides(kind: type) -> bool:
-    """Whether objects of this kind can be hidden: all that is older than the last `gc.freeze()` is, the kind too."""
+    """Whether objects of this kind can be hidden: if the kind itself is, which is older, `gc.freeze()` was called."""
     return gc.get_freeze_count() > 0 and not any(it is kind for it in gc.get_objects())

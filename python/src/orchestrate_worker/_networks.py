@@ -1,11 +1,11 @@
-"""What enters the networks that a script calls.
+"""Watches the inputs of the networks that a script calls.
 
-Data loaders and flags say what was there; the network's input says what was trained on. Of each network that is called
-from outside, every call is watched, and the samples of every iteration are counted. Those networks are found before the
-window, in memory: first modules that are part of no other one, then their children, until one of them is called.
+Data loaders and flags show which data were available; the network's input shows the data that were trained on. Every
+call of a network from outside is watched, and the samples of every iteration are counted. These networks are found
+before the window, in memory: first modules that are not part of another one, then their children, until one is called.
 
-No call is seen within code that `torch.compile` made of a whole function, and none when a CUDA graph is replayed. Then
-nothing is known. Compiled code is never changed: nothing is counted while PyTorch compiles.
+Calls are not seen within code that `torch.compile` made of a whole function, nor when a CUDA graph is replayed. The
+samples are unknown then. Compiled code is never changed: calls are not counted while PyTorch compiles.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ from typing import Any, Callable, Optional
 from . import _memory
 from ._entered import Entered
 
-# How far below the outermost modules a network is looked for: in a container, or a container of those.
+# The depth below the outermost modules to which networks are searched: in a container, or a container of those.
 _DEEPEST = 3
 
-# How many tensors of a call, and how many shapes of a network's input, are kept.
+# The number of tensors of a call, and of shapes of a network's input, that are kept.
 _TENSORS, _SHAPES = 16, 64
 
 
 class _Hook:
-    """A forward pre-hook, called with all that enters a network. Copies of the network get one that does nothing."""
+    """A forward pre-hook, called with all inputs of a network. Copies of the network get one without effect."""
 
     def __init__(self, torch: Any, entered: Entered) -> None:
         self.entered = entered
@@ -55,7 +55,7 @@ class _Hook:
     def count(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
         """Counts a call with these arguments."""
         self.was_called = True
-        # What runs without gradients evaluates, or teaches.
+        # A network without gradients is evaluated, or is the teacher of another one.
         if not self.trains():
             return
         entered = self.entered
@@ -77,13 +77,13 @@ class _Hook:
             entered.is_unclear = True
 
     def _first_data(self, first: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
-        """The tensor whose rows are counted, and keeps its shape; `None` if nothing is to be counted."""
+        """Returns the tensor whose rows are counted, and keeps its shape; `None` if the call is not counted."""
         if type(first) is not self.tensor or first.dim() < 2:
             first = self._main_tensor(args, kwargs)
             if first is None:
                 self.entered.is_unclear = True
                 return None
-        # What another network made is no data. Data that shall have a gradient of its own cannot be told from it.
+        # The output of another network is not data. It cannot be distinguished from data with a gradient.
         if first.requires_grad:
             return None
         if first.shape not in self.entered.shapes:
@@ -93,7 +93,7 @@ class _Hook:
     def _main_tensor(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
         """The first tensor of several dimensions, or else the first of one: steps and scales have fewer than data."""
         if args and isinstance(args[0], (list, tuple)):
-            return None  # it may hold a tensor for each sample, or for each kind of data
+            return None  # it may contain a tensor for each sample, or for each kind of data
         tensors = [tensor for tensor in self._tensors(args, kwargs) if tensor.dim()]
         return next((tensor for tensor in tensors if tensor.dim() > 1), tensors[0] if tensors else None)
 
@@ -117,7 +117,7 @@ class _Hook:
 
 
 def _clock(torch: Any) -> Callable[[], Any]:
-    """What tells the time where networks run: on CUDA, an event that is recorded on the current stream."""
+    """A function that returns the time where networks run: on CUDA, an event that is recorded on the current stream."""
     if not torch.cuda.is_initialized():
         return time.perf_counter
 
@@ -172,7 +172,7 @@ class Watch:
         self._ticks = 0
 
     def end_warmup_iteration(self, torch: Any) -> None:
-        """An iteration of the warm-up has ended: what is not found yet is looked for."""
+        """An iteration of the warm-up has ended: networks are searched again, unless they are found already."""
         for _, hook, _ in self._hooks:
             hook.entered.before = hook.entered.take() or hook.entered.before
         self._look(torch)
@@ -187,7 +187,7 @@ class Watch:
 
     def tick(self, torch: Any) -> None:
         """The window has begun, or an iteration of it has ended."""
-        # What runs once an iteration is never in the caches, so it is one function.
+        # Code that runs once per iteration is never in the caches, so it is one function.
         for _, hook, _ in self._hooks:
             entered = hook.entered
             entered.each.append(entered.now or entered.again)
@@ -246,11 +246,11 @@ class Watch:
 
 
 class _Call:
-    """What a watched module calls: it counts first. Copies of the module are not watched.
+    """The call of a watched module, which counts first. Copies of the module are not watched.
 
-    It stands where `Module.compile` puts what it made, which PyTorch calls instead of the module's own code, and leaves
+    It is in the place of the result of `Module.compile`, which PyTorch calls instead of the module's code, and leaves
     out of copies and of what it compiles. With any hook, PyTorch takes a longer way through each call; and hooks of a
-    module that was compiled in place are a part of what was compiled. Like a hook, it counts nothing while PyTorch
+    module that was compiled in place are a part of the compiled code. Like a hook, it does not count while PyTorch
     compiles.
     """
 
@@ -276,41 +276,41 @@ class _Call:
         return (type(None), ())
 
     def remove(self) -> None:
-        """Lets the module call what it called before, unless somebody has replaced that since."""
+        """Restores what the module called before, unless it was replaced since."""
         module = self._module()
         if module is not None and vars(module).get(self.ATTRIBUTE) is self:
             vars(module)[self.ATTRIBUTE] = self._compiled
 
 
 def _watch_calls(torch: Any, module: Any, hook: _Hook) -> Callable[[], None]:
-    """Lets `hook` count all calls of `module`; returns what ends that."""
+    """Lets `hook` count all calls of `module`; returns a function that ends this."""
     compiled = vars(module).get(_Call.ATTRIBUTE)
-    if compiled is None and (_has_steps_of_its_own(module) or not hasattr(torch.nn.Module, _Call.ATTRIBUTE)):
+    if compiled is None and (_has_custom_call(module) or not hasattr(torch.nn.Module, _Call.ATTRIBUTE)):
         handles = contextlib.ExitStack()
         handles.callback(module.register_forward_pre_hook(hook, with_kwargs=True).remove)
         handles.callback(module.register_forward_hook(_End(hook)).remove)
         return handles.close
     call = _Call(module, hook, compiled)
-    # Some modules hand on what is set to the one within them.
+    # Some modules forward attributes to the one within them.
     vars(module)[_Call.ATTRIBUTE] = call
     return call.remove
 
 
-def _has_steps_of_its_own(module: Any) -> bool:
-    """Whether a call of `module` passes more than the code of its class.
+def _has_custom_call(module: Any) -> bool:
+    """Whether a call of `module` runs more than the code of its class.
 
-    Its own pre-hooks can change what enters it, and ours comes behind them. Besides, a step that is compiled as a whole
-    leaves out the call of a module that has no such steps. Of others it compiles the call, and would find ours there.
+    Its pre-hooks can change its input, and ours comes after them. Besides, a step that is compiled as a whole leaves
+    out the call of a module without such code. For other modules, it compiles the call, and would find ours there.
     """
     hooks = ("_forward_pre_hooks", "_forward_hooks", "_backward_pre_hooks", "_backward_hooks")
     if any(getattr(module, name, None) for name in hooks):
         return True
-    # What `torch.compile` makes of a network has such code, but is left out, too.
+    # The result of `torch.compile` has such code, but is left out, too.
     return "forward" in vars(module) and "_orig_mod" not in vars(module)["_modules"]
 
 
 def _outermost(torch: Any) -> list[Any]:
-    """Modules with something to train that are part of no other one. No library lists them, so memory is searched."""
+    """Modules with trainable tensors that are not part of another one. No library lists them, so memory is searched."""
     modules = [it for it in _memory.objects(torch.nn.Module) if "_modules" in vars(it)]
     inner = {id(child) for module in modules for child in _children(module)}
     return [module for module in modules if id(module) not in inner and _is_trained(module)]

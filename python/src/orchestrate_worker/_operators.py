@@ -1,7 +1,7 @@
-"""Where the time of a few iterations goes, operator by operator: `ops` of `measurement.json`, by `torch.profiler`.
+"""The time of a few iterations by operator: `ops` of `measurement.json`, from `torch.profiler`.
 
-The profiler records calls with their inputs. Here they become self times, added up by name, phase and inputs. What
-follows from shapes, such as FLOPs and bytes, is orchestrate's business.
+The profiler records calls with their inputs. Here they become self times, added up by name, phase and inputs.
+orchestrate computes FLOPs and bytes from the shapes.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, Optional
 
-# The variable with the number of iterations to profile, set in jobs of the kind `ops` alone.
+# The variable with the number of iterations to profile, which is only set in jobs of the kind `ops`.
 ITERATIONS = "ORCHESTRATE_OPERATORS"
 
 # The scope in which an iteration waits for its data.
@@ -22,7 +22,7 @@ _MOST = 400
 _BACKWARD = "autograd::engine::evaluate_function"
 _OPTIMIZER = "Optimizer.step#"
 
-# Operators that neither compute nor move data by themselves. Their inputs would only make the list longer.
+# Operators that neither compute nor move data themselves. Their inputs would only make the list longer.
 _BOOKKEEPING = {
     "aten::empty", "aten::empty_like", "aten::empty_strided", "aten::resize_", "aten::as_strided", "aten::as_strided_",
     "aten::view", "aten::_unsafe_view", "aten::_reshape_alias", "aten::expand", "aten::permute", "aten::transpose",
@@ -69,12 +69,12 @@ class Call:
 
     @property
     def is_operator(self) -> bool:
-        """Whether its own time is that of an operator. That of a scope is the script's."""
+        """Whether its self time is that of an operator. The self time of a scope belongs to the script."""
         return not self.is_scope or self.phase == "data"
 
     @property
     def kind(self) -> tuple[Any, ...]:
-        """What is equal in calls that are added up. All that happens while an iteration waits for data is the wait."""
+        """The identity of calls that are added up. Calls while an iteration waits for data all belong to the wait."""
         return ("data",) if self.phase == "data" else (self.name, self.phase, *self.inputs)
 
     def listed(self) -> dict[str, Any]:
@@ -117,7 +117,7 @@ class Profile:
         self._profiler.start()
 
     def end(self, iterations: int, elapsed_s: float) -> dict[str, Any]:
-        """Ends it, and tells where the time of so many iterations went, which took so long."""
+        """Ends the recording, and returns the `ops` of so many iterations, which took `elapsed_s` seconds together."""
         self._profiler.stop()
         events = self._profiler.profiler.kineto_results.events()
         calls = [Call(event) for event in events if event.device_type() != self._cuda_type and _is_call(event)]
@@ -133,7 +133,7 @@ def wait_for_data(torch: Any) -> AbstractContextManager[Any]:
 
 
 def summed(calls: Sequence[Call], kernels: Optional[Sequence[Kernel]], elapsed_s: float) -> dict[str, Any]:
-    """The fields of `ops` that follow from what was recorded. Without an accelerator, `kernels` is `None`."""
+    """The fields of `ops` that follow from the recording. Without an accelerator, `kernels` is `None`."""
     nest(calls)
     operators: dict[tuple[Any, ...], dict[str, Any]] = {}
     by_identity: dict[int, dict[str, Any]] = {}
@@ -141,7 +141,7 @@ def summed(calls: Sequence[Call], kernels: Optional[Sequence[Kernel]], elapsed_s
         if not call.is_operator:
             continue
         operator = operators.setdefault(call.kind, {**call.listed(), "calls": 0, "host_s": 0.0})
-        # The wait is one call, whatever happens within it.
+        # The wait is one call, including all calls within it.
         operator["calls"] += call.phase != "data" or call.name == DATA
         operator["host_s"] += max(0, call.own) / 1e9
         by_identity[call.identity] = operator
@@ -153,14 +153,14 @@ def summed(calls: Sequence[Call], kernels: Optional[Sequence[Kernel]], elapsed_s
         about["device_busy_s"] = min(union(kernels) / 1e9, elapsed_s)
         found += _with_kernels(kernels, by_identity, found)
         if not kernels:
-            about["notes"] = ["The profiler recorded no kernels, so nobody knows what the device did."]
+            about["notes"] = ["The profiler recorded no kernels, so the work of the device is unknown."]
     found.sort(key=lambda operator: -float(operator.get("device_s", operator["host_s"])))
     rest = sum(operator.get("device_s", operator["host_s"]) for operator in found[_MOST:])
     return {**about, "operators": found[:_MOST], "rest_s": rest}
 
 
 def nest(calls: Sequence[Call]) -> None:
-    """Finds the call within which each was made. Calls of one thread lie within each other, or apart."""
+    """Finds the caller of each call. Calls of one thread are nested or disjoint."""
     by_thread: dict[int, list[Call]] = {}
     for call in calls:
         by_thread.setdefault(call.thread, []).append(call)
@@ -185,8 +185,8 @@ def union(kernels: Iterable[Kernel]) -> int:
 def _with_kernels(
     kernels: Iterable[Kernel], by_identity: dict[int, dict[str, Any]], operators: list[dict[str, Any]]
 ) -> list[dict[str, Any]]:
-    """Adds the seconds of kernels to the operators that launched them; returns those that none is known to have
-    launched, as in a CUDA graph, by their own names."""
+    """Adds the seconds of kernels to the operators that launched them; returns those without a known launcher, as in a
+    CUDA graph, by the names of the kernels."""
     for operator in operators:
         if operator["phase"] != "data":
             operator.update(device_s=0.0, kernels=0)
@@ -203,18 +203,18 @@ def _with_kernels(
 
 
 def _is_call(event: Any) -> bool:
-    """Whether it is an operator or a scope, and not a call of CUDA's runtime or what the profiler itself did."""
+    """Whether it is an operator or a scope, and not a call of CUDA's runtime or of the profiler itself."""
     if hasattr(event, "activity_type") and event.activity_type():
         return event.activity_type() in ("cpu_op", "user_annotation")
     name = str(event.name())
-    # Functions of the runtime are linked to the operator that called them. If none did, their names show what they are:
+    # Functions of the runtime are linked to the operator that called them. Without one, their names identify them:
     # cudaLaunchKernel and cuLaunchKernelEx.
     is_named = name.startswith("cu") and name[2:3].isupper() or name.startswith("cuda") and name[4:5].isupper()
     return not (event.linked_correlation_id() or is_named)
 
 
 def _is_work(event: Any) -> bool:
-    """Whether an accelerator did it, rather than that it repeats a scope of the host."""
+    """Whether it is work of an accelerator, and not a copy of a scope of the host."""
     return not event.is_user_annotation()
 
 
@@ -232,7 +232,7 @@ def _inputs(event: Any) -> tuple[tuple[Any, ...], ...]:
 
 
 def _type(kind: str) -> Optional[str]:
-    """The type of a tensor's elements; `None` for what is no tensor."""
+    """The type of a tensor's elements; `None` for anything but tensors."""
     return None if kind in ("", "Scalar", "ScalarList", "TensorList", "GenericList") else _TYPES.get(kind, kind)
 
 

@@ -1,4 +1,4 @@
-"""What leaves this process: `measurement.json`, `iterations.csv` and progress; or, without orchestrate, a page."""
+"""The output of this process: `measurement.json`, `iterations.csv` and progress; or, without orchestrate, a summary."""
 
 from __future__ import annotations
 
@@ -17,24 +17,24 @@ _SECONDS_BETWEEN_LINES = 0.2
 
 
 def asked_for() -> Optional[str]:
-    """Where orchestrate wants the measurement; `None` if it did not start this process."""
+    """The path of the measurement; `None` if orchestrate did not start this process."""
     return os.environ.get(_MEASUREMENT) or None
 
 
 def warn(message: str) -> None:
-    """Says on standard error what a reader of the measurement should know."""
+    """Prints a warning for the reader of the measurement on standard error."""
     print(f"orchestrate_worker: {message}", file=sys.stderr, flush=True)
 
 
 def write_json(path: str, content: Mapping[str, Any]) -> None:
-    """Writes `content` at once, so that nobody sees half of it."""
+    """Writes `content` atomically, so that a reader never sees a part of it."""
     _replace(path, json.dumps(_finite(content), allow_nan=False, indent=2) + "\n")
 
 
 def write_iterations(
     seconds: Sequence[float], waits: Sequence[Optional[float]], losses: Sequence[Optional[float]], clock: str
 ) -> None:
-    """Writes one line for each iteration, if orchestrate asked for them. What is unknown is an empty cell."""
+    """Writes one line for each iteration, if orchestrate requests them. Unknown values are empty cells."""
     path = os.environ.get(_ITERATIONS)
     if not path:
         return
@@ -66,7 +66,7 @@ def _finite(value: Any) -> Any:
 
 
 class Progress:
-    """Tells how far the window is, a few times a second at most: printing takes time within the window."""
+    """Reports the progress of the window, a few times a second at most: printing takes time within the window."""
 
     def __init__(self, speaks: bool) -> None:
         self._asked = speaks and asked_for() is not None
@@ -74,8 +74,8 @@ class Progress:
         self._speaks = self._asked or self._draws
         self._last = -math.inf
 
-    def tell(self, event: str, done: int, of: Optional[int]) -> None:
-        """Tells that `done` iterations `of` so many have ended. The last one is always told."""
+    def report(self, event: str, done: int, of: Optional[int]) -> None:
+        """Reports that `done` iterations `of` so many have ended. The last one is always reported."""
         if not self._speaks or of is None:
             return
         now = time.monotonic()
@@ -88,13 +88,13 @@ class Progress:
             print(f"\r{event} {done}/{of} ", end="", file=sys.stderr, flush=True)
 
     def finish(self) -> None:
-        """Leaves an empty line behind on a terminal."""
+        """Clears the line of progress on a terminal."""
         if self._draws:
             print("\r\x1b[K", end="", file=sys.stderr, flush=True)
 
 
 def page(measurement: Mapping[str, Any]) -> str:
-    """The measurement for a person."""
+    """A summary of the measurement for users."""
     effective, details = dict(measurement["effective"]), dict(measurement["details"])
     samples, seconds = measurement["samples"], measurement["elapsed_s"]
     said = details.pop("repeated", [])
@@ -104,7 +104,7 @@ def page(measurement: Mapping[str, Any]) -> str:
     lines = [f"{model or 'training'}, {precision}, batch {batch}, on {where}"]
     unit = measurement.get("unit", "samples")
     rate = f"{samples / seconds:.2f} {unit}/s"
-    lines += _lines(rate, f"{samples} {unit} in {seconds:.3f} s, the device waited for at both ends")
+    lines += _lines(rate, f"{samples} {unit} in {seconds:.3f} s, the device synchronised at both ends")
     for name, metric in measurement.get("metrics", {}).items():
         lines += _lines(*_metric(name, metric, seconds)) if metric["value"] is not None else []
     versions = details.pop("versions", {})
@@ -120,7 +120,7 @@ def page(measurement: Mapping[str, Any]) -> str:
 
 
 def _metric(name: str, metric: Mapping[str, Any], seconds: float) -> tuple[str, str]:
-    """A metric and what it is: a rate if it is counted per second."""
+    """The value of a metric and its description: a rate if it is counted per second."""
     value, unit = metric["value"], metric.get("unit")
     if metric.get("per_second"):
         return f"{value / seconds:.2f} {unit or name}/s", f"{value} {unit or name} in the window"
@@ -128,7 +128,7 @@ def _metric(name: str, metric: Mapping[str, Any], seconds: float) -> tuple[str, 
 
 
 def _lines(heading: str, text: str) -> list[str]:
-    """`text` behind `heading`, folded."""
+    """`text` after `heading`, wrapped."""
     return textwrap.wrap(
         text, 100, initial_indent=f"  {heading:<20}  ", subsequent_indent=" " * 24, break_on_hyphens=False,
         break_long_words=False,

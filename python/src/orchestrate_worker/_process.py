@@ -18,14 +18,14 @@ _IMPORTED = time.monotonic()
 
 
 def seconds_since_start() -> float:
-    """Seconds since the kernel started this process; if it does not tell, since this package was imported."""
+    """Seconds since the kernel started this process; if that is unknown, since this package was imported."""
     return _seconds_by_kernel() or time.monotonic() - _IMPORTED
 
 
 def _seconds_by_kernel() -> Optional[float]:
     try:
         with open("/proc/self/stat", encoding="utf-8", errors="replace") as stat, open("/proc/uptime") as uptime:
-            # Field 22, counted from the end of the name, which may hold spaces and brackets; in hundredths of a second.
+            # Field 22, counted from the end of the name, which may have spaces and brackets; in hundredths of a second.
             ticks = int(stat.read().rpartition(")")[2].split()[19])
             return float(uptime.read().split()[0]) - ticks / os.sysconf("SC_CLK_TCK")
     except (OSError, IndexError, ValueError):
@@ -33,7 +33,7 @@ def _seconds_by_kernel() -> Optional[float]:
 
 
 def peak_memory_bytes() -> Optional[int]:
-    """The peak resident set of this process; `None` where the system does not say."""
+    """The peak resident set of this process; `None` where the system does not report it."""
     if resource is None:
         return None
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
@@ -42,14 +42,14 @@ def peak_memory_bytes() -> Optional[int]:
 
 
 def involuntary_switches() -> Optional[int]:
-    """How often any thread of this process was taken off a processor so far; `None` where the system does not say."""
+    """How often threads of this process were preempted so far; `None` where the system does not report it."""
     if resource is None:
         return None
     return resource.getrusage(resource.RUSAGE_SELF).ru_nivcsw
 
 
 def processor() -> Optional[str]:
-    """The processor's name as orchestrate's own worker reports it; `None` where the system does not say."""
+    """The processor's name as the shipped worker reports it; `None` where the system does not report it."""
     try:
         if sys.platform == "darwin":
             words = ["/usr/sbin/sysctl", "-n", "machdep.cpu.brand_string"]

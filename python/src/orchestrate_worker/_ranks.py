@@ -20,7 +20,7 @@ class Ranks:
         if is_rank_of_many():
             self._distributed: Any = sys.modules["torch"].distributed
             self.rank = self._distributed.get_rank()
-            # A group of its own, by way of the hosts: what is told takes no memory of a GPU, and waits for none.
+            # A separate group over the hosts: its messages neither take memory of a GPU nor wait for one.
             self._group = self._distributed.new_group(backend="gloo")
         elif int(os.environ.get("WORLD_SIZE") or 1) > 1:
             count = os.environ["WORLD_SIZE"]
@@ -35,13 +35,13 @@ class Ranks:
             self._distributed.barrier(group=self._group)
 
     def gather(self, own: dict[str, Any]) -> list[dict[str, Any]]:
-        """What all ranks have to say, by rank; on all ranks alike. The last thing that is asked of them."""
+        """The `own` of all ranks, by rank, on all ranks. The last call of this object."""
         if self._group is None:
             return [own]
-        told: list[Any] = [None] * self._distributed.get_world_size()
-        self._distributed.all_gather_object(told, dict(own, host=socket.gethostname()), group=self._group)
+        gathered: list[Any] = [None] * self._distributed.get_world_size()
+        self._distributed.all_gather_object(gathered, dict(own, host=socket.gethostname()), group=self._group)
         # A group that lives until the interpreter ends can end it with a crash.
         self.wait()
         group, self._group = self._group, None
         self._distributed.destroy_process_group(group)
-        return told
+        return gathered

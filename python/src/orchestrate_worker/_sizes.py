@@ -1,4 +1,4 @@
-"""How many samples a batch and the window hold, and of which size: as claimed, and as the networks show it."""
+"""The number and the size of the samples in a batch and in the window: as claimed, and as the networks show it."""
 
 from __future__ import annotations
 
@@ -8,25 +8,25 @@ from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Optional
 
-from ._entered import Claim, Entered, Shape, rows_shown, samples_by_iteration
+from ._entered import Claim, Entered, Shape, certain_rows, samples_by_iteration
 from ._framework import Framework, Unusable
 from ._output import warn
 
-# How many parts of an item of data, and of each part, are looked at. Token ids in lists have thousands.
+# The number of parts of an item of data, and of each part, that are examined. Lists of token ids have thousands.
 _PARTS = 4
 
-# What else can be done about batches that seem to differ in size.
+# The alternative remedy for batches that seem to differ in size.
 _OR_SAY = "; if their first dimension is not that of the samples, say batch="
 
 
 @dataclass(frozen=True)
 class Item:
-    """What an item of data shows."""
+    """The facts that an item of data shows."""
 
     samples: Optional[int] = None
-    """How many samples it holds."""
+    """The number of its samples."""
     candidates: tuple[int, ...] = ()
-    """How many these can be, if nothing but a network can tell."""
+    """The possible numbers of samples, if only a network can decide between them."""
     first: Optional[Shape] = None
     """The shape of the tensor that begins with the samples."""
     shapes: tuple[Shape, ...] = ()
@@ -35,7 +35,7 @@ class Item:
 
 @dataclass
 class Counted:
-    """What the window counted in this process. Seconds are those of a monotonic clock, from the window's start."""
+    """The counts of the window in this process. Seconds are those of a monotonic clock, from the window's start."""
 
     samples: Optional[int]
     batch: Optional[int]
@@ -46,7 +46,7 @@ class Counted:
     items: Sequence[Item] = ()
     ends: Sequence[float] = ()
     waits: Sequence[float] = ()
-    """Those for data, by iteration; none if the script does not tell when it waits."""
+    """The waits for data, by iteration; empty if the script does not report them."""
     losses: Sequence[Any] = ()
     first_loss: Any = None
     first_step_s: Optional[float] = None
@@ -55,16 +55,16 @@ class Counted:
     flops: Optional[float] = None
     """FLOPs of one iteration outside the window, as PyTorch counts them."""
     without_formula: Sequence[str] = ()
-    """Operators of that iteration that nobody can count."""
+    """Operators of that iteration without a formula."""
     ops: Optional[dict[str, Any]] = None
-    """Where the time of a few iterations behind the window went."""
+    """The time of a few iterations outside the window by operator."""
     can_profile: bool = False
-    """Whether such iterations can be had."""
+    """Whether such iterations are possible."""
 
 
 @dataclass
 class Sizes:
-    """What is reported of a window's sizes."""
+    """The reported sizes of a window."""
 
     batch: int
     samples: int
@@ -72,7 +72,7 @@ class Sizes:
     of_network: dict[str, int] = field(default_factory=dict)
     """The sizes of its input and output."""
     unconfirmed: list[str] = field(default_factory=list)
-    """What the data or the script says, and no network shows."""
+    """The sizes that come from the data or the script, without confirmation by a network."""
 
 
 def read_sizes(counted: Counted, unit: Optional[str], framework: Framework) -> Sizes:
@@ -86,7 +86,7 @@ def read_sizes(counted: Counted, unit: Optional[str], framework: Framework) -> S
     )
     shown = samples_by_iteration(claim, networks)
     if shown is None:
-        _refuse_what_data_contradicts(counted, claim)
+        _refuse_contradiction_by_data(counted, claim)
         sizes.unconfirmed.append("batch")
     elif set(shown) != {claim.samples}:
         _correct(sizes, shown, networks, has_iterations=counted.iters is not None)
@@ -113,20 +113,20 @@ def _claimed(
     if batch is None:
         batch = _shown_batch(counted, networks, framework)
     if batch is None:
-        raise Unusable("nothing shows how many samples a batch holds: say batch=, as in window(batch=32)")
+        raise Unusable("the number of samples per batch is unknown: declare it, as in window(batch=32)")
     if iters is None and counted.samples is not None and counted.samples % batch == 0:
         iters = counted.samples // batch
     samples = counted.samples if counted.samples is not None else batch * iters if iters is not None else None
     if samples is None:
-        raise Unusable("nothing was counted: call window.step() for each iteration, or say window(samples=…)")
+        raise Unusable("no iterations were counted: call window.step() for each one, or declare window(samples=…)")
     if iters is None or samples != batch * iters:
         counts = f"{iters} iterations of {batch}" if iters is not None else f"batches of {batch}"
-        raise Unusable(f"{samples} samples are not what {counts} hold")
+        raise Unusable(f"{samples} samples do not match {counts}")
     return batch, samples, iters
 
 
 def _shown_batch(counted: Counted, networks: Sequence[Entered], framework: Framework) -> Optional[int]:
-    """The samples of one iteration, from the data or else from the network; `None` if nothing shows them."""
+    """The samples of one iteration, from the data or else from the network; `None` if they are unknown."""
     items = [item for item in counted.items if item.shapes]
     counts = {item.samples for item in items if item.samples is not None}
     if items and all(item.samples is not None for item in items):
@@ -135,8 +135,8 @@ def _shown_batch(counted: Counted, networks: Sequence[Entered], framework: Frame
         return counts.pop()
     if counted.samples is not None and counted.iters is not None and counted.samples % counted.iters == 0:
         return counted.samples // counted.iters
-    # One step of a loop of one's own may put several batches through the network, so what the script says comes first.
-    rows = rows_shown(networks) if counted.samples is None and counted.iters is not None else None
+    # One step of a custom loop may put several batches through the network, so the script's declaration comes first.
+    rows = certain_rows(networks) if counted.samples is None and counted.iters is not None else None
     if rows is not None and len(set(rows)) > 1:
         if items:
             return None
@@ -153,8 +153,8 @@ def _differ(batches: set[int], hint: str = "") -> Unusable:
     )
 
 
-def _refuse_what_data_contradicts(counted: Counted, claim: Claim) -> None:
-    """Refuses a batch that the script says, no network shows, and the data cannot hold."""
+def _refuse_contradiction_by_data(counted: Counted, claim: Claim) -> None:
+    """Refuses a batch that the script declares, no network confirms, and the data contradict."""
     said, items = counted.batch, counted.items
     if said is None:
         return
@@ -167,7 +167,7 @@ def _refuse_what_data_contradicts(counted: Counted, claim: Claim) -> None:
 
 
 def _correct(sizes: Sizes, shown: Sequence[int], networks: Sequence[Entered], has_iterations: bool) -> None:
-    """Puts what entered the network in the place of what was claimed."""
+    """Replaces the claimed samples by those that entered the network."""
     claimed, batch, iters = sizes.samples, sizes.batch, sizes.iters or 1
     if has_iterations:
         if len(set(shown)) > 1:
@@ -208,8 +208,8 @@ def _picture(
 
 
 def outline(item: Any) -> Hashable:
-    """Something short by which items of other sizes differ: mostly, the shape of the first tensor or array. It is asked
-    for in each iteration; [`look_into`] tells the rest."""
+    """A short value that differs for items of other sizes: mostly, the shape of the first tensor or array. It is called
+    in each iteration; [`look_into`] finds the rest."""
     has_parts = type(item) is tuple or type(item) is list
     try:
         # Mostly, the first part is what is trained on.
@@ -226,10 +226,10 @@ def outline(item: Any) -> Hashable:
 
 
 def look_into(item: Any) -> Item:
-    """What `item` shows: mostly, its first tensor begins with the samples.
+    """The facts that `item` shows: mostly, the first dimension of its first tensor is the number of samples.
 
-    Where tensors are in a list, there may be one for each sample, or one for each kind of data. Then something beside
-    the list has to be as many, such as labels.
+    If tensors are in a list, there may be one for each sample, or one for each kind of data. In the former case,
+    something beside the list must have the same number, such as labels.
     """
     shape = _shape(item)
     if shape is not None:
@@ -249,13 +249,13 @@ def look_into(item: Any) -> Item:
     if len(beginnings) == 1:
         candidates |= beginnings
     beside = [] if is_list else [_count(part) for number, part in enumerate(parts) if number != main]
-    told = candidates.intersection(beside)
+    confirmed = candidates.intersection(beside)
     shapes += [(len(group), *shape) for shape in within[:1]]
-    return Item(told.pop() if len(told) == 1 else None, tuple({*candidates, len(item)}), shapes=tuple(shapes))
+    return Item(confirmed.pop() if len(confirmed) == 1 else None, tuple({*candidates, len(item)}), shapes=tuple(shapes))
 
 
 def _is_list_of_samples(item: Any) -> bool:
-    """Whether it seems to be a list of mappings, or of images, that nobody has put together; or a packed sequence."""
+    """Whether it seems to be a list of mappings, or of images, that were not batched; or a packed sequence."""
     some = list(_inner(item))
     if isinstance(item, tuple) and hasattr(item, "batch_sizes"):
         return True
@@ -268,7 +268,7 @@ def _is_list_of_samples(item: Any) -> bool:
 
 
 def _count(part: Any) -> Optional[int]:
-    """How many samples a part of an item is for: labels in a tensor, or in a list. Tensors in a list do not tell."""
+    """The number of samples in a part of an item: labels in a tensor or a list. Tensors in a list do not show it."""
     shape = _shape(part)
     if shape is not None:
         return shape[0]

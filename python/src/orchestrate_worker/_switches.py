@@ -1,4 +1,4 @@
-"""PyTorch's switches, which decide how an operation is computed that looks the same in a graph."""
+"""PyTorch's switches, which decide how an operation is computed. The graph does not show them."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ class Switches:
     cudnn_benchmark: bool
     threads: int
     float32: dict[str, str]
-    """How single precision may be computed, by library and operation, in PyTorch's words."""
+    """The allowed arithmetic for single precision, by library and operation, in PyTorch's words."""
     bf16_products: Optional[str]
-    """What multiplies bf16 on the processor: oneDNN, or PyTorch's own kernels; None if PyTorch does not tell."""
+    """The library that multiplies bf16 on the processor: oneDNN, or PyTorch's kernels; None if it is unknown."""
 
 
 def read_switches() -> Switches:
@@ -32,7 +32,7 @@ def read_switches() -> Switches:
 def words_that_round() -> set[str]:
     """The words of oneDNN's switches under which this processor rounds products in single precision.
 
-    Both conditions are PyTorch's own, for its tests. What a later PyTorch does not tell any more may be so.
+    Both conditions are those of PyTorch's tests. If a later PyTorch lacks them, they count as true.
     """
     torch: Any = sys.modules["torch"]
     if not torch.backends.mkldnn.is_available():
@@ -41,7 +41,7 @@ def words_that_round() -> set[str]:
         "tf32": lambda: torch.cpu._is_amx_fp16_supported(),
         "bf16": lambda: torch.ops.mkldnn._is_mkldnn_bf16_supported(),
     }
-    return {word for word, holds in conditions.items() if _may_hold(holds)}
+    return {word for word, condition in conditions.items() if _may_be_true(condition)}
 
 
 def _bf16_products(torch: Any) -> Optional[str]:
@@ -54,7 +54,7 @@ def _bf16_products(torch: Any) -> Optional[str]:
         return None
 
 
-def _may_hold(condition: Callable[[], bool]) -> bool:
+def _may_be_true(condition: Callable[[], bool]) -> bool:
     try:
         return condition()
     except (AttributeError, RuntimeError):

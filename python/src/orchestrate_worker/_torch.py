@@ -1,4 +1,4 @@
-"""PyTorch: what it is waited for with, and what it tells about the training."""
+"""PyTorch: its synchronisation, and the facts that it shows about the training."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class TorchFramework(Framework):
         self._profile: Optional[_operators.Profile] = None
 
     def _uses_mps(self) -> bool:
-        """Whether this process has memory on an Apple GPU; nothing else tells that it computes there."""
+        """Whether this process has memory on an Apple GPU, which is the only sign that it computes there."""
         torch = self._torch
         return bool(torch.backends.mps.is_available() and torch.mps.current_allocated_memory() > 0)
 
@@ -70,7 +70,7 @@ class TorchFramework(Framework):
             self._torch.mps.synchronize()
 
     def _used(self) -> list[int]:
-        """The CUDA devices that this process uses. Whatever is asked of another one would take memory there."""
+        """The CUDA devices that this process uses. Any call for another one would take memory there."""
         cuda = self._torch.cuda
         used = [index for index in range(cuda.device_count()) if self._torch._C._cuda_hasPrimaryContext(index)]
         return used or [cuda.current_device()]
@@ -96,14 +96,14 @@ class TorchFramework(Framework):
                 self._single_thread.enter_context(self._torch.autograd.set_multithreading_enabled(False))
             self._torch.cuda.cudart().cudaProfilerStart()
             self._torch.cuda.nvtx.range_push(RANGE)
-        # What CUDA graphs capture is seen by backward passes alone.
+        # Only backward passes see the capture of a CUDA graph.
         _backward.keep_next(suffices=self._watch.has_entered if self.is_on_host() else lambda: False)
 
     def _choose_stream(self) -> None:
-        """Events are recorded where was trained before the window; if that is not known, on the current device."""
+        """Chooses the device that trained before the window for events; if it is unknown, the current one."""
         before = _backward.first_graph() or _backward.captured_graph()
         indices = before.indices if before is not None and before.device == "cuda" else []
-        # An event of one device tells nothing of another one.
+        # An event of one device does not time another one.
         self._records = len(indices) < 2
         self._recorded_on = indices[0] if indices else self._torch.cuda.current_device()
         self._stream_of = (self._recorded_on,) if indices else ()
@@ -125,12 +125,12 @@ class TorchFramework(Framework):
         self._evaluation_s = self._watch.evaluation_s()
         self._entered = self._watch.close()
         self._replays = self._on_cuda and self._has_cuda_graph()
-        # What a CUDA graph replays has no graph, except when it was captured.
+        # A replayed CUDA graph has no autograd graph, except when it was captured.
         self._whole = _backward.first_graph() or (_backward.captured_graph() if self._replays else None)
         captured = self._whole.switches if self._replays and self._whole is not None else None
         self._switches = _backward.kept_switches() or captured or _switches.read_switches()
         for graph in (self._inside, self._whole):
-            # To look for optimizers takes a moment. Mostly, all that is trained is a parameter.
+            # The search for optimizers takes a moment. Mostly, all trained tensors are parameters.
             if graph is not None and not all(leaf.is_parameter for leaf in graph.leaves.values()):
                 graph.count_trained(set().union(*map(_held_by, self._optimizers())))
         if self.device() == "cuda":
@@ -222,7 +222,7 @@ class TorchFramework(Framework):
         if not graph.compiled:
             types = Counter(dict(types.most_common(1)))
         elif whole is not None:
-            # Once it was used, a compiled part of the window's graph hides its inner types.
+            # A compiled part of the window's graph hides its inner types after its use.
             types = types + whole.products
         if graph.parameter_types["float64"] or graph.parameter_types["float16"]:
             raise Unusable("the weights are in float64 or float16, which is none of fp32, tf32, amp and bf16")
@@ -247,7 +247,7 @@ class TorchFramework(Framework):
         if graph is not None and not graph.hidden:
             if (channels_last := self._channels_last(graph)) is not None:
                 found["channels_last"] = channels_last
-            # What a compiled part keeps for its backward pass says nothing about single products.
+            # The tensors that a compiled part keeps for its backward pass do not show single products.
             if len(graph.products) > 1 and not graph.compiled:
                 found["product_types"] = dict(sorted(graph.products.items()))
             if set(graph.parameter_types) != {"float32"} and graph.parameter_types:
@@ -257,25 +257,25 @@ class TorchFramework(Framework):
         return found
 
     def _channels_last(self, graph: _graph.Graph) -> Optional[bool]:
-        """Whether all is in NHWC order: weights as they were in the window, feature maps as they were last read."""
+        """Whether all are in NHWC order: weights as they were in the window, feature maps as they were last read."""
         whole = self._read_whole()
         return _graph.all_of([graph.channels_last, whole.channels_last if whole is not None else None])
 
     def entered(self) -> list[Entered]:
         networks = self._entered
         if not networks and _memory.hides(self._torch.nn.Module):
-            warn("nobody knows what entered the network, which gc.freeze() hides: call it after the window was entered")
+            warn("the input of the network is unknown, because gc.freeze() hides it: call it after entering the window")
         if self._replays:
             for network in networks:
-                network.repeat_what_was_captured()
+                network.repeat_captured_call()
         if not any(network.calls or network.is_unclear for network in networks):
             if not self._passes and not self._replays and any(network.before for network in networks):
-                raise Unusable("nothing was trained within the window: its network was called in the warm-up alone")
+                raise Unusable("nothing was trained within the window: its network was called only in the warm-up")
             return self._entered_a_graph()
         return networks
 
     def _entered_a_graph(self) -> list[Entered]:
-        """What the graph shows of images where no call of a network was seen, as if it were a network."""
+        """The images that the graph shows if no call of a network was seen, as the input of a network."""
         graph = self._whole
         if self._replays and not self._passes and graph is not None and graph.images is not None:
             entered = Entered(since=1)
@@ -307,7 +307,7 @@ class TorchFramework(Framework):
         torch, graph = self._torch, self._graph()
         details: dict[str, Any] = {"versions": _process.versions(_LIBRARIES), "float32": self._switches.float32}
         optimizer = self._optimizer()
-        # If optimizers hold other tensors than those that were trained, each process may have a part of them.
+        # If optimizers have other tensors than the trained ones, each process may have a part of them.
         is_whole = optimizer is not None or not self._optimizers()
         if graph is not None and graph.parameters and not graph.hidden and is_whole:
             details["parameters"] = graph.parameters
@@ -317,7 +317,7 @@ class TorchFramework(Framework):
             details.update(self._cuda_details())
         elif self.device() == "mps":
             details["device_name"] = _process.processor()
-            details["peak_device_memory_bytes"] = None  # MPS tells what is held now, never the most that was.
+            details["peak_device_memory_bytes"] = None  # MPS reports the current memory, not its peak.
         else:
             details["device_name"] = _process.processor()
             if self.precision(None) == "bf16":
@@ -328,10 +328,10 @@ class TorchFramework(Framework):
         return details
 
     def _cuda_details(self) -> dict[str, Any]:
-        """Of several devices, all names, and the most memory that one of them held."""
+        """Of several devices, all names, and the largest peak memory."""
         abouts = self._abouts()
         uuids = [f"GPU-{about.uuid}" for about in abouts if getattr(about, "uuid", None) is not None]
-        # A list is no UUID, and must not be taken for one.
+        # A list is not a UUID, and must not be read as one.
         prefix = f"{len(uuids)} GPUs: " if len(uuids) > 1 else ""
         return {
             "device_name": ", ".join(about.name for about in abouts),
@@ -341,7 +341,7 @@ class TorchFramework(Framework):
         }
 
     def _places(self) -> list[tuple[int, ...]]:
-        """The CUDA devices that trained, as arguments of what is asked of them; the current one has none."""
+        """The CUDA devices that trained, as arguments of PyTorch's functions; empty for the current one."""
         graph = self._graph()
         indices = graph.indices if graph is not None and graph.device == "cuda" else []
         return [(index,) for index in indices] or [()]
@@ -352,12 +352,12 @@ class TorchFramework(Framework):
         return [cuda.get_device_properties(*(place or (cuda.current_device(),))) for place in self._places()]
 
     def _has_cuda_graph(self) -> bool:
-        """Whether there is a CUDA graph: what it replays enters no network again."""
+        """Whether there is a CUDA graph: its replays do not call networks."""
         kind = self._torch.cuda.CUDAGraph
         return any(issubclass(type(it), kind) for it in gc.get_objects())
 
     def _read_whole(self) -> Optional[_graph.Graph]:
-        """The graph of the same training that was read before it was used, with layouts and images."""
+        """The graph of the same training that was read before its use, with layouts and images."""
         graph, whole = self._graph(), self._whole
         if graph is None or whole is None or graph is whole:
             return whole
@@ -365,17 +365,17 @@ class TorchFramework(Framework):
         return whole if is_same and graph.trained & whole.trained else None
 
     def _graph(self) -> Optional[_graph.Graph]:
-        """What decides: the graph of the window, or else the last training before it."""
+        """The graph that is reported: that of the window, or else that of the last training before it."""
         inside, whole = self._inside, self._whole
         if inside is None or (whole is not None and whole.products and not inside.products):
             return whole
-        # Within the window, nothing is read of parts that have graphs of their own.
+        # Within the window, parts with separate graphs are not read.
         if inside.hidden and whole is not None and whole.shown == inside.products and inside.trained & whole.trained:
             return whole
         return inside
 
     def _optimizer(self) -> Any:
-        """The optimizer that holds most of what was trained."""
+        """The optimizer of most of the trained tensors."""
         graph = self._graph()
         if graph is None:
             return None
@@ -385,7 +385,7 @@ class TorchFramework(Framework):
 
     def _optimizers(self) -> list[Any]:
         """All optimizers. No library lists them, so memory is searched."""
-        # Wrappers of optimizers pass on what is asked of them. Only the optimizer itself has its groups.
+        # Wrappers of optimizers forward attributes. Only the optimizer itself has its groups.
         return [it for it in _memory.objects(self._torch.optim.Optimizer) if "param_groups" in vars(it)]
 
     def _rounds(self) -> bool:
@@ -409,7 +409,7 @@ def _held_by(optimizer: Any) -> set[int]:
 def _phrase(optimizer: Any) -> str:
     """`SGD, learning rate 0.01, momentum 0.9, weight decay 0, fused`: an optimizer and its constants, defaults too.
 
-    A constant that is left out would read as one that nobody knows.
+    A constant that is left out would look unknown.
     """
     group = optimizer.param_groups[0]
     words = [type(optimizer).__name__]

@@ -1,4 +1,4 @@
-"""The measured window: when it begins and ends, what is counted within it, and what is made of that."""
+"""The measured window: its begin and end, the counts within it, and the measurement that is made of them."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ T = TypeVar("T")
 # Data has ended.
 _ENDED = object()
 
-# Why a loop over `Window.over` that was left early measures nothing.
+# The error for a loop over `Window.over` that was left early.
 _LEFT = (
-    "the loop over window.over(…) was left before its end, so nobody knows whether its last iteration belongs to the "
-    "window: let it end by itself, with window(iters=…) or with its data"
+    "the loop over window.over(…) was left before its end, so it is unknown whether its last iteration belongs to "
+    "the window: let it run to its end, with window(iters=…) or until the data end"
 )
 
 
 class Window:
-    """A window that is measured; made by [`window`], which says what its arguments mean.
+    """A window that is measured; made by [`window`], which documents its arguments.
 
-    After the `with` block, `measurement` holds what was measured, in the form of `measurement.json`: on rank 0 if
+    After the `with` block, `measurement` is the measurement in the form of `measurement.json`: on rank 0 if
     several processes train together, and `None` on the others.
     """
 
@@ -66,7 +66,7 @@ class Window:
         self._loss: Any = None
         self._first_loss: Any = None
         self._wait = 0.0
-        self._tells_waits = False
+        self._has_waits = False
         self._items: dict[Hashable, Item] = {}
         self._is_on_host = False
         self._began = self._ended = self._started_at = 0.0
@@ -83,8 +83,8 @@ class Window:
         """Goes over `data`, an iteration for each item: the warm-up first, then the window.
 
         With `iters`, the loop ends after so many, and `data` begins anew as often as that takes; without, the window
-        ends with `data`. The time that `data` takes is counted as waited for data. If the script does not say the
-        batch, the first tensor in each item tells it.
+        ends with `data`. The time that `data` takes is counted as waited for data. If the script does not declare the
+        batch, it is the first dimension of the first tensor in each item.
         """
         if self._loops or self._warmed or self._ends:
             raise Unusable("window.over(…) was called for the second time, or after window.step()")
@@ -92,18 +92,18 @@ class Window:
         return self._over(data)
 
     def step(self, loss: Any = None) -> None:
-        """Says that an iteration has ended, and with which `loss`: a number, or a tensor that is read after the window.
+        """Ends an iteration, with its `loss`: a number, or a tensor that is read after the window.
 
-        A loop over [`Window.over`] says that by itself.
+        A loop over [`Window.over`] does so automatically.
         """
         if self._loops:
-            raise Unusable("window.step() is called by window.over(…) already; to tell a loss, use window.loss(loss)")
+            raise Unusable("window.step() is called by window.over(…) already: report a loss by window.loss(loss)")
         if loss is not None:
             self.loss(loss)
         self._end_iteration()
 
     def loss(self, loss: Any) -> None:
-        """Tells the loss of this iteration: a number, or a tensor that is read after the window."""
+        """Reports the loss of this iteration: a number, or a tensor that is read after the window."""
         if self._is_on_host and getattr(loss, "is_cpu", False):
             # The short way: code that runs once an iteration is never in the caches.
             try:
@@ -111,13 +111,13 @@ class Window:
                 return
             except (RuntimeError, ValueError):
                 pass
-        # What is no single number is no loss.
+        # Only a single number is a loss.
         is_none = hasattr(loss, "detach") and loss.numel() != 1
         self._loss = None if is_none else _kept(loss)
 
     @contextmanager
     def waiting(self) -> Iterator[None]:
-        """Counts the block as waited for data, where a loop fetches its data itself."""
+        """Counts the time of the block as waited for data, for a loop that fetches its data itself."""
         began = time.perf_counter()
         try:
             with self._beside.waiting():
@@ -128,7 +128,7 @@ class Window:
     def waited(self, seconds: float) -> None:
         """Counts so many seconds of this iteration as waited for data."""
         self._wait += seconds
-        self._tells_waits = True
+        self._has_waits = True
 
     def look_at(self, item: Any) -> None:
         """Takes the batch, and the size of images, from `item`: data that is about to be trained on."""
@@ -142,7 +142,7 @@ class Window:
             self._beside.item = outline(item)
 
     def report(self, **settings: Any) -> None:
-        """Adds settings that nothing shows, such as `model` or parameters of the script. What is read back wins."""
+        """Adds settings such as `model` or parameters of the script. Settings that are read back take precedence."""
         _refuse_details(settings)
         self._said.settings.update(settings)
 
@@ -151,9 +151,9 @@ class Window:
         self._said.details.update(details)
 
     def count(self, name: str, amount: Any, unit: Optional[str] = None) -> None:
-        """Counts `amount` more of what is called `name`, such as tokens; its rate over the window is reported.
+        """Adds `amount` to the count called `name`, such as tokens; its rate over the window is reported.
 
-        What is counted before and after the window does not count. With several processes, all of their counts are
+        Calls before and after the window are ignored. With several processes, all of their counts are
         added. An amount can be a tensor, which is read after the window.
         """
         metric = self._metric(name, unit, per_second=True)
@@ -161,21 +161,21 @@ class Window:
             metric["value"] = metric["value"] + amount if metric["value"] is not None else _kept(amount)
 
     def metric(self, name: str, value: Any, unit: Optional[str] = None) -> None:
-        """Reports a number of the script's own, such as `window.metric("accuracy", 0.71)`. The last one counts; with
+        """Reports a metric of the script, such as `window.metric("accuracy", 0.71)`. The last value counts; with
         several processes, that of rank 0."""
         self._metric(name, unit, per_second=False)["value"] = _kept(value)
 
     def _metric(self, name: str, unit: Optional[str], per_second: bool) -> dict[str, Any]:
         if not isinstance(name, str) or not re.fullmatch("[a-z][a-z0-9_]{0,39}", name):
             raise ValueError(
-                f"{name!r} is no name of a metric: expected at most 40 lower-case ASCII letters, digits and _, "
+                f"{name!r} is not a name of a metric: expected at most 40 lower-case ASCII letters, digits and _, "
                 "beginning with a letter"
             )
         if unit is not None and (not isinstance(unit, str) or len(unit) > 40):
             raise ValueError(f"the unit of {name!r} is {unit!r}: expected at most 40 characters")
         metric = self._said.metrics.setdefault(name, {"value": None, "unit": unit, "per_second": per_second})
         if metric["per_second"] != per_second:
-            raise ValueError(f"{name!r} is a metric and is counted, too: give them different names")
+            raise ValueError(f"{name!r} is a metric and is counted, too: choose different names")
         if unit is not None:
             metric["unit"] = unit
         return metric
@@ -213,8 +213,8 @@ class Window:
     ) -> bool:
         self._beside.stop()
         if self._is_behind and isinstance(error, Exception):
-            # The iteration that failed was ours: it costs its result, and not the measurement.
-            warn(f"an iteration behind the window failed: {type(error).__name__}: {error}")
+            # The failed iteration was only counted or profiled: its result is lost, not the measurement.
+            warn(f"an iteration after the window failed: {type(error).__name__}: {error}")
             error = None
         elif error is not None:
             self._progress.finish()
@@ -247,7 +247,7 @@ class Window:
                         break
                     return
                 if not since_start or items is data:
-                    raise Unusable(f"window.over(…): the data ended after {self._told()}") from None
+                    raise Unusable(f"window.over(…): the data ended after {self._counts_text()}") from None
                 items, since_start = iter(data), 0
                 self.waited(time.perf_counter() - began)
                 continue
@@ -255,7 +255,7 @@ class Window:
             since_start += 1
             self.look_at(item)
             if self._state == "warm-up":
-                # What loads data is no part of what is counted.
+                # Loading data is not counted.
                 self._beside.begin_warmup_iteration(self._warmed + 1, goes_on=True)
             self._left = True
             yield item
@@ -265,7 +265,7 @@ class Window:
             yield from self._behind(what, number, items, data)
 
     def _behind(self, what: str, number: int, items: Iterator[T], data: Iterable[T]) -> Iterator[T]:
-        """Further iterations behind the window, of which `what` is to be known. They end if the data does."""
+        """Further iterations after the window, for `what`: a count or a profile. They end if the data do."""
         self._is_behind = True
         self._beside.begin(what)
         done = 0
@@ -281,13 +281,13 @@ class Window:
                     break
                 self._beside.item = outline(item)
                 yield item  # type: ignore[misc]
-        except GeneratorExit:  # the loop is left: what follows it is counted no more
+        except GeneratorExit:  # the loop is left: no further iterations are counted
             self._beside.stop()
             raise
         self._beside.end(done)
         self._is_behind = False
 
-    def _told(self) -> str:
+    def _counts_text(self) -> str:
         asked = f" of {self._iters}" if self._iters is not None else ""
         return f"{self._warmed} of {self._warmup} warm-up iterations and {len(self._ends)}{asked} measured ones"
 
@@ -299,7 +299,7 @@ class Window:
                 self._first_loss = self._loss
             self._loss, self._wait = None, 0.0
             self._framework.end_warmup_iteration()
-            self._progress.tell("warmup", self._warmed, self._warmup)
+            self._progress.report("warmup", self._warmed, self._warmup)
             if self._warmed == self._warmup:
                 self._open()
             elif not self._loops:
@@ -314,15 +314,15 @@ class Window:
         self._loss, self._wait = None, 0.0
         if len(self._ends) == self._iters:
             self._close()
-        self._progress.tell("measure", len(self._ends), self._iters)
+        self._progress.report("measure", len(self._ends), self._iters)
 
     def _open(self) -> None:
         assert self._ranks is not None
-        # What was loaded since the block was entered may be the library that trains.
+        # The library that trains may have been loaded since the block was entered.
         self._framework = loaded()
         self._framework.synchronize()
         self._framework.open()
-        # Without a warm-up, nobody knows yet which devices will train.
+        # Without a warm-up, it is unknown yet which devices will train.
         self._is_on_host = self._warmup > 0 and self._framework.is_on_host()
         self._ranks.wait()
         self._state, self._wait = "open", 0.0
@@ -338,10 +338,10 @@ class Window:
         self._state = "closed"
         self._framework.close()
         if type(loaded()) is not type(self._framework):
-            raise Unusable("the library that trains was loaded within the window: let there be a warm-up")
+            raise Unusable("the library that trains was loaded within the window: add a warm-up")
 
     def _end_of_last_iteration(self) -> float:
-        """When it was, if the devices tell. What came after it was the end of the data, such as of its processes."""
+        """The end of the last iteration, if the devices report it. What follows is the end of the data."""
         if not self._ends:
             return self._ended
         if self._framework.clock() == "host":
@@ -356,27 +356,27 @@ class Window:
             self._close()
         self._progress.finish()
         if self._state != "closed":
-            raise Unusable(f"the window is not complete: {self._told()} were done")
+            raise Unusable(f"the window is not complete: {self._counts_text()} were done")
         assert self._ranks is not None
         counted = Counted(
             samples=self._samples, batch=self._batch, iters=len(self._ends) or None,
             warmup=self._warmed if self._warmup else None, elapsed_s=self._ended - self._began,
             items=list(self._items.values()),
             started_at=self._started_at, ends=[end - self._began for end in self._ends],
-            waits=self._waits if self._tells_waits else (), losses=self._losses, first_loss=self._first_loss,
+            waits=self._waits if self._has_waits else (), losses=self._losses, first_loss=self._first_loss,
             first_step_s=self._first_step, peak_memory_bytes=self._peak_memory,
             flops=self._beside.flops_of(self._items), without_formula=self._beside.without_formula,
             ops=self._beside.ops,
             can_profile=(self._loops or self._beside.can_profile_in_warmup()) and self._framework.can_profile(),
         )
-        self._beside.tell_missing(self._loops)
+        self._beside.warn_of_missing_profile(self._loops)
         if self._switches_before is not None and self._switches_after is not None:
             # macOS counts them as a difference of two numbers, which can go back.
             counted.switches = max(0, self._switches_after - self._switches_before)
         try:
             own = assemble(counted, self._said, self._framework)
         except Unusable as unusable:
-            # All ranks learn of it, or they would wait for this one.
+            # All ranks get it, or they would wait for this one.
             own = {"unusable": str(unusable)}
         everybody = self._ranks.gather(own)
         for number, rank in enumerate(everybody):
@@ -394,22 +394,22 @@ class Window:
 
 
 def _refuse_details(settings: Mapping[str, Any]) -> None:
-    """As a setting, it would stand beside the numbers that it is meant for, and nobody would look there."""
+    """Refuses `flops_per_sample` as a setting: it belongs to the details, and would be ignored among the settings."""
     if "flops_per_sample" in settings:
-        raise ValueError("flops_per_sample is no setting: call window.detail(flops_per_sample=…)")
+        raise ValueError("flops_per_sample is not a setting: call window.detail(flops_per_sample=…)")
 
 
 def _kept(number: Any) -> Any:
     """`number` as it is now. A tensor is detached, because the graph behind it would keep all of its tensors. It is
-    copied, because some trainings put each result into the same memory. Of the processor's, the number itself is taken,
-    for which nothing has to be waited. What lies in page-locked memory may still be on its way from a device, which
-    nobody waits for within the window. It is kept as it is: a copy to the processor makes new memory each time."""
+    copied, because some trainings put each result into the same memory. For a tensor of the processor, its number is
+    returned, which takes no wait. A tensor in page-locked memory may still be on its way from a device, which is not
+    synchronised within the window. It is kept as it is: a copy to the processor makes new memory each time."""
     if not hasattr(number, "detach"):
         return number
     if getattr(number, "is_cpu", False) and number.numel() == 1:
         if _is_on_its_way(number):
             return number.detach()
-        with suppress(RuntimeError, ValueError):  # some kinds of tensors, such as DTensor, are no number by themselves
+        with suppress(RuntimeError, ValueError):  # some kinds of tensors, such as DTensor, cannot be converted
             return number.item()
     return number.detach().clone()
 
@@ -417,7 +417,7 @@ def _kept(number: Any) -> Any:
 def _is_on_its_way(tensor: Any) -> bool:
     """Whether a tensor of the processor can be the target of a copy that is not done."""
     torch = sys.modules.get("torch")
-    # Only devices copy to page-locked memory. To ask whether memory is, takes a moment and may start a driver.
+    # Only devices copy to page-locked memory. The check for page-locked memory takes a moment and may start a driver.
     return torch is not None and torch.cuda.is_initialized() and tensor.is_pinned()
 
 
@@ -432,21 +432,20 @@ def window(
 ) -> Window:
     """A window to be measured, for a `with` statement.
 
-    - `samples` is the number of samples of the window: images, texts, whatever the script trains on. Without it, it is
-      the batches' sum.
+    - `samples` is the number of samples of the window: images, texts, or other units that the script trains on. By
+      default, it is the sum of the batches.
     - `batch` is the number of samples of one iteration, needed only if neither the data nor the network shows it.
-    - `warmup` iterations come first and are not measured. The window begins after them; with 0, at once.
-    - `iters` is the number of measured iterations. With it, the window ends behind the last of them; without it, at
+    - `warmup` iterations come first and are not measured. The window begins after them; with 0, immediately.
+    - `iters` is the number of measured iterations. With it, the window ends after the last of them; without it, at
       the end of the `with` block.
-    - `unit` is what a sample is, in the plural: `sequences`, `tokens`. Without it, samples that are pictures are
-      `images`.
-    - `settings` are reported under `effective`, as by [`Window.report`]: `model="resnet50"`, and whatever else the
-      script was told.
+    - `unit` is the name of the samples: `sequences`, `tokens`. Without it, samples that are pictures are `images`.
+    - `settings` are reported under `effective`, as by [`Window.report`]: `model="resnet50"`, and other parameters of
+      the script.
 
-    If several processes train together through `torch.distributed`, each opens a window, and all numbers are its own;
-    rank 0 reports the sum of the samples over the seconds of the slowest.
+    If several processes train together through `torch.distributed`, each opens a window with its numbers; rank 0
+    reports the sum of the samples over the seconds of the slowest.
 
-    Raises `ValueError` for a number that cannot be, and later `Unusable` for a window that cannot be measured.
+    Raises `ValueError` for an impossible number, and later `Unusable` for a window that cannot be measured.
     """
     return Window(samples, batch, warmup, iters, unit, settings)
 

@@ -36,7 +36,7 @@ class MeasureWindow(Callback):  # type: ignore[misc]
 
     @property
     def measurement(self) -> Optional[dict[str, Any]]:
-        """What was measured, as [`Window.measurement`]."""
+        """The measurement, as [`Window.measurement`]."""
         return self.window.measurement
 
     def on_train_start(self, trainer: Any, pl_module: Any) -> None:
@@ -45,20 +45,20 @@ class MeasureWindow(Callback):  # type: ignore[misc]
         self._wait_anew()
 
     def on_train_epoch_start(self, trainer: Any, pl_module: Any) -> None:
-        """The next batch is waited for: to end the last epoch was no waiting."""
+        """The wait for the next batch begins: the end of the last epoch was not waiting."""
         self._wait_anew()
 
     def on_validation_start(self, trainer: Any, pl_module: Any) -> None:
-        """Nothing is waited for."""
+        """Validation is not waiting."""
         self._waits.close()
 
     def on_validation_end(self, trainer: Any, pl_module: Any) -> None:
-        """The next batch is waited for: to validate was no waiting. A trainer does that before it trains, too."""
+        """The wait for the next batch begins. A trainer also validates before it trains."""
         if self._waits_since is not None:
             self._wait_anew()
 
     def on_train_batch_start(self, trainer: Any, pl_module: Any, batch: Any, batch_idx: int) -> None:
-        """A batch is there: since the trainer had nothing else to do, it was waited for."""
+        """A batch is there: the trainer waited for it."""
         self._waits.close()
         if self._done < self._batches and self._waits_since is not None:
             self.window.waited(time.perf_counter() - self._waits_since)
@@ -81,12 +81,12 @@ class MeasureWindow(Callback):  # type: ignore[misc]
         self._waits.enter_context(self.window.waits())
 
     def on_exception(self, trainer: Any, pl_module: Any, exception: BaseException) -> None:
-        """The reason is written for orchestrate, and nothing is left that changes what comes next."""
+        """Writes the reason for orchestrate, and stops counting and profiling."""
         self._waits.close()
         self.window.stop()
         write_failure(exception)
 
     def on_train_end(self, trainer: Any, pl_module: Any) -> None:
-        """A training that ended early has no measurement, and says so."""
+        """A training that ended early has no measurement, and reports that."""
         if self._done < self._batches:
             self.window.__exit__(None, None, None)

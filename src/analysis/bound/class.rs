@@ -1,38 +1,38 @@
-//! What limits a row, with the evidence.
+//! The class of a row: its limit, with the evidence.
 
 use super::kind::Bound;
 use super::obstacle::Obstacle;
 use crate::analysis::claim::Sentence;
 
-/// What limits a row, and what shows it.
+/// The limit of a row, with the evidence.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Class {
     /// The bound.
     pub bound: Bound,
-    /// What shows it.
+    /// The evidence for it.
     pub evidence: Evidence,
     /// The reason, as a clause about the row.
     pub why: Sentence,
-    /// Where its time goes, if it has a profile, as clauses.
+    /// The largest parts of its time, if it has a profile, as clauses.
     pub time: Option<String>,
-    /// The cheapest experiment that would decide it, if it is unknown: what to do, without a full stop.
+    /// The cheapest experiment that would decide an unknown limit, as an imperative without a full stop.
     pub experiment: Option<String>,
 }
 
-/// What shows what limits a row.
+/// The evidence for the limit of a row.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Evidence {
-    /// Something keeps it from its roofs.
+    /// An obstacle keeps it from its roofs.
     Obstacle(Obstacle),
     /// Its place below the roofs, with the bytes that a profiler counted.
     Counters,
-    /// Its throughput alone: it attains so much of the compute roof.
+    /// Its throughput: its share of the compute roof is large enough.
     Throughput,
     /// The time of its operators.
     Operators,
-    /// Its throughput, and the share of the time in which the device's memory was in use at all.
+    /// Its throughput, and the share of the time in which the device's memory was used.
     Activity,
-    /// Nothing does.
+    /// No evidence.
     Nothing,
 }
 
@@ -51,18 +51,18 @@ impl Evidence {
 }
 
 impl Class {
-    /// Of a row that something keeps from its roofs.
+    /// The class of a row with an obstacle.
     pub fn obstructed(obstacle: Obstacle) -> Class {
         let (bound, why) = (obstacle.bound(), obstacle.sentence());
         Class::shown(bound, Evidence::Obstacle(obstacle), why)
     }
 
-    /// Of a row whose limit `evidence` shows.
+    /// The class of a row whose limit follows from `evidence`.
     pub(in crate::analysis) fn shown(bound: Bound, evidence: Evidence, why: Sentence) -> Class {
         Class { bound, evidence, why, time: None, experiment: None }
     }
 
-    /// Of a row of which nothing shows what limits it.
+    /// The class of a row with an unknown limit.
     pub fn unknown(why: impl Into<Sentence>) -> Class {
         Class::shown(Bound::Unknown, Evidence::Nothing, why.into())
     }
@@ -72,7 +72,7 @@ impl Class {
         self.bound
     }
 
-    /// The reason, as a clause about the row, and where its time goes.
+    /// The reason, as a clause about the row, and the largest parts of its time.
     pub fn why(&self) -> Sentence {
         match &self.time {
             None => self.why.clone(),

@@ -2,13 +2,13 @@
 
 use std::fmt;
 
-/// The share of a roof from which a point counts as being at it.
+/// The share of a roof from which a point counts as at it.
 pub const AT_ROOF: f64 = 0.6;
 
-/// The share of either roof below which a point counts as being far from both.
+/// The share of both roofs below which a point counts as far from them.
 pub const FAR_FROM_ROOF: f64 = 0.3;
 
-/// What limits a row.
+/// The limit of a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Bound {
     /// The host: the device waits for it.
@@ -25,7 +25,7 @@ pub enum Bound {
     Kernel,
     /// Several of them, each for a large share of the time.
     Mixed,
-    /// Unknown: nothing shows it.
+    /// Unknown, for lack of evidence.
     Unknown,
 }
 

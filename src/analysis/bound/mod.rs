@@ -1,11 +1,11 @@
-//! What limits a row: the host, memory that spilled, a roof of its device, its kernels or their launch.
+//! The limit of a row: the host, memory that spilled, a roof of its device, its kernels or their launch.
 //!
-//! | module | what is in it |
+//! | module | contents |
 //! |---|---|
 //! | [`kind`] | the limits, and the shares of a roof that decide between them |
-//! | [`class`] | what limits a row, with the evidence |
-//! | [`obstacle`] | whether something keeps a row from its roofs: waiting for data, a busy host, spilled memory |
-//! | [`place`] | where a point with counted bytes lies below its roofs |
+//! | [`class`] | the limit of a row, with the evidence |
+//! | [`obstacle`] | obstacles that keep a row from its roofs: waiting for data, a busy host, spilled memory |
+//! | [`place`] | the place of a point with counted bytes below its roofs |
 //!
 //! `analysis::classes` decides between them and the evidence that needs no counter.
 

@@ -1,7 +1,7 @@
-//! What keeps a row from its roofs: the host, or memory that spilled.
+//! Obstacles that keep a row from its roofs: the host, or memory that spilled.
 //!
-//! This is asked before the roofs. A device that waits for the host, or whose memory is paged to it, is far from both
-//! of its roofs too. So the place of such a row below the roofs says nothing.
+//! Obstacles are examined before the roofs. A device that waits for the host, or whose memory is paged to it, is far
+//! from both of its roofs too. So the place of such a row below the roofs is not evidence.
 
 use std::fmt;
 
@@ -15,10 +15,10 @@ use crate::job::Device;
 use crate::record::Record;
 use crate::stats;
 
-/// The share of the usable processors from which a process counts as having no more of them to use.
+/// The share of the usable processors from which a process counts as using all of them.
 pub const ALL_PROCESSORS: f64 = 0.9;
 
-/// What keeps a row from its roofs, whatever its place below them.
+/// An obstacle that keeps a row from its roofs, for any place below them.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Obstacle {
     /// It waited for data.
@@ -32,29 +32,29 @@ pub enum Obstacle {
     },
     /// It is slower on files than on synthetic tensors.
     Data {
-        /// How much slower, as a share of the throughput on synthetic tensors.
+        /// The loss, as a share of the throughput on synthetic tensors.
         slower: f64,
         /// The tolerated share.
         threshold: f64,
     },
-    /// Its process kept nearly all processors busy beside the device.
+    /// Its process kept nearly all processors busy, in addition to the device.
     Processors {
         /// The median number of processors.
         busy: f64,
-        /// How many it could use.
+        /// The number of usable processors.
         usable: u32,
     },
     /// Device memory was paged to the host.
     Spill {
-        /// How many of its runs show that.
+        /// The number of its runs that spilled.
         runs: usize,
-        /// How many runs there are.
+        /// The number of its runs.
         of: usize,
     },
 }
 
 impl Obstacle {
-    /// The bound that it is.
+    /// The limit that this obstacle is.
     pub fn bound(&self) -> Bound {
         match self {
             Obstacle::Waits { .. } | Obstacle::Data { .. } | Obstacle::Processors { .. } => Bound::Host,
@@ -108,7 +108,7 @@ fn processors_text(busy: f64, usable: u32) -> Sentence {
     Sentence::new(text, [share])
 }
 
-/// What keeps each of `rows` from its roofs, in their order.
+/// The obstacle of each of `rows`, in their order.
 pub(in crate::analysis) fn obstacles(rows: &[Row<'_>], thresholds: &Thresholds) -> Vec<Option<Obstacle>> {
     let gaps = pipeline::gaps(rows);
     rows.iter().map(|row| obstacle(row, &gaps, thresholds)).collect()
@@ -131,13 +131,13 @@ fn waits(row: &Row<'_>, thresholds: &Thresholds) -> Option<Obstacle> {
 
 fn data(row: &Row<'_>, gaps: &[Gap<'_>], thresholds: &Thresholds) -> Option<Obstacle> {
     let gap = gaps.iter().find(|gap| std::ptr::eq(gap.real, row))?;
-    let is_held_up = matches!(gap.verdict(thresholds), Verdict::SharesProcessors | Verdict::HoldsUp);
+    let is_slower = matches!(gap.verdict(thresholds), Verdict::SharesProcessors | Verdict::SlowsDevice);
     let threshold = thresholds.of(Threshold::DataGap);
-    is_held_up.then(|| Obstacle::Data { slower: gap.slower(), threshold })
+    is_slower.then(|| Obstacle::Data { slower: gap.slower(), threshold })
 }
 
-/// On a CPU, the processors are the device. A single one is always busy, because a process that waits for a GPU looks
-/// again and again whether it is done.
+/// `None` on a CPU, where the processors are the device, and for a single processor, which is always busy: a process
+/// polls while it waits for a GPU.
 fn processors(row: &Row<'_>) -> Option<Obstacle> {
     let usable = row.circumstances.as_ref()?.usable_processors();
     if row.config.device == Device::Cpu || usable < 2 {

@@ -1,4 +1,4 @@
-//! Where a point with counted bytes lies below the roofs of its device.
+//! The place of a point with counted bytes below the roofs of its device.
 
 use std::fmt;
 
@@ -6,10 +6,10 @@ use super::{AT_ROOF, Bound, Class, Evidence, FAR_FROM_ROOF};
 use crate::analysis::claim::{Compared, Limit, Relation, Sentence};
 use crate::analysis::peaks::Range;
 
-/// Where a point lies below its roofs. The throughput scatters, and a roof may only be known as a range.
+/// The place of a point below its roofs. The throughput scatters, and a roof might only be known as a range.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Place {
-    /// The FLOP/s that were attained.
+    /// The attained FLOP/s.
     pub attained: Range,
     /// The peak, in FLOP/s.
     pub peak: Range,
@@ -17,12 +17,12 @@ pub struct Place {
     pub allowed: Range,
 }
 
-/// Where a point lies below two roofs that are exactly known.
+/// The region of a point below two exactly known roofs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Region {
-    /// At or far from the roofs.
-    Told(Bound),
-    /// Neither at a roof nor far from both.
+    /// At a roof or far from both: the bound is decided.
+    Bound(Bound),
+    /// Not at a roof, and not far from both.
     Between,
     /// The roof, the bytes or the FLOPs are wrong, and it is unknown which.
     Above,
@@ -34,13 +34,13 @@ impl Region {
         if highest > 1.0 {
             Region::Above
         } else if highest < FAR_FROM_ROOF {
-            Region::Told(Bound::Latency)
+            Region::Bound(Bound::Latency)
         } else if highest < AT_ROOF {
             Region::Between
         } else if of_compute >= of_memory {
-            Region::Told(Bound::Compute)
+            Region::Bound(Bound::Compute)
         } else {
-            Region::Told(Bound::Memory)
+            Region::Bound(Bound::Memory)
         }
     }
 }
@@ -48,7 +48,7 @@ impl Region {
 impl fmt::Display for Region {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Region::Told(bound) => bound.fmt(f),
+            Region::Bound(bound) => bound.fmt(f),
             Region::Between => f.write_str("between its roofs"),
             Region::Above => f.write_str("above its roof"),
         }
@@ -61,16 +61,16 @@ impl Place {
         self.attained.over(self.peak)
     }
 
-    /// Its share of what the bandwidth allows.
+    /// Its share of the FLOP/s that the bandwidth allows.
     pub fn of_memory(&self) -> Range {
         self.attained.over(self.allowed)
     }
 
-    /// The bound that it shows, if its bytes were counted, and why. All ends of its ranges must show the same.
+    /// The class from its regions; unknown if its ranges touch more than one. Its bytes must have been counted.
     pub(in crate::analysis) fn class(&self) -> Class {
         let regions = self.regions();
         let (bound, start) = match regions[..] {
-            [Region::Told(bound)] => (bound, String::new()),
+            [Region::Bound(bound)] => (bound, String::new()),
             [region] => (Bound::Unknown, format!("it is {region}: ")),
             _ => {
                 let words: Vec<String> = regions.iter().map(Region::to_string).collect();
@@ -83,22 +83,22 @@ impl Place {
         Class::shown(bound, evidence, Sentence::new(text, self.claims()))
     }
 
-    /// On which side of each limit its shares lie.
+    /// The comparisons of its shares with each limit.
     pub(in crate::analysis) fn claims(&self) -> Vec<Compared> {
         let ends = [self.of_compute(), self.of_memory()].map(Range::ends).concat();
         ends.into_iter().flat_map(sides).collect()
     }
 
-    /// Every region that its ranges touch, from the least share to the most. One of them can lie between all ends.
+    /// Every region that its ranges touch, from the least share to the most, even without an end in it.
     pub(super) fn regions(&self) -> Vec<Region> {
         let Place { attained, peak, allowed } = *self;
         let lower_roof = Range { low: peak.low.min(allowed.low), high: peak.high.min(allowed.high) };
         let highest = attained.over(lower_roof);
         let touched = [
-            (Region::Told(Bound::Latency), highest.low < FAR_FROM_ROOF),
+            (Region::Bound(Bound::Latency), highest.low < FAR_FROM_ROOF),
             (Region::Between, highest.low < AT_ROOF && highest.high >= FAR_FROM_ROOF),
-            (Region::Told(Bound::Memory), self.can_be_at_memory_roof()),
-            (Region::Told(Bound::Compute), self.can_be_at_compute_roof()),
+            (Region::Bound(Bound::Memory), self.can_be_at_memory_roof()),
+            (Region::Bound(Bound::Compute), self.can_be_at_compute_roof()),
             (Region::Above, highest.high > 1.0),
         ];
         touched.into_iter().filter_map(|(region, is_touched)| is_touched.then_some(region)).collect()
@@ -120,7 +120,7 @@ impl Place {
             && attained.high / allowed.low >= AT_ROOF
     }
 
-    /// What of it is only known as a range.
+    /// Which of its numbers are only known as ranges.
     fn vague(&self) -> &'static str {
         match (self.peak.is_wide() || self.allowed.is_wide(), self.attained.is_wide()) {
             (true, true) => "a roof and the throughput are only known as ranges",
@@ -141,19 +141,19 @@ impl fmt::Display for Place {
     }
 }
 
-/// What shares of the two roofs show: all their ends must show the same.
+/// The bound from shares of the two roofs; unknown unless all ends of the ranges agree.
 pub(in crate::analysis) fn of_shares(of_compute: Range, of_memory: Range) -> Bound {
     let ends =
         of_compute.ends().into_iter().flat_map(|one| of_memory.ends().map(|other| Region::of(one, other)));
     let mut regions: Vec<Region> = ends.collect();
     regions.dedup();
     match regions[..] {
-        [Region::Told(bound)] => bound,
+        [Region::Bound(bound)] => bound,
         _ => Bound::Unknown,
     }
 }
 
-/// On which side of every limit `share` lies, in percent.
+/// The comparisons of `share`, in percent, with every limit.
 pub(in crate::analysis) fn sides(share: f64) -> [Compared; 3] {
     let limits = [
         (FAR_FROM_ROOF, Relation::From, Relation::Below),
@@ -167,7 +167,7 @@ pub(in crate::analysis) fn sides(share: f64) -> [Compared; 3] {
     Compared::all(limits.map(side), 0)
 }
 
-/// `share` in percent, with as many decimals as show on which side of every limit it is.
+/// `share` in percent, with enough decimals to be on the right side of every limit.
 pub(in crate::analysis) fn percent(share: f64) -> String {
     let [digits, ..] = sides(share);
     digits.number().to_owned()

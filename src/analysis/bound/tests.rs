@@ -1,4 +1,4 @@
-//! Classes of rows, from studies to sentences.
+//! Classes of rows: from studies to sentences.
 
 use super::obstacle::spill;
 use super::place::Region;
@@ -52,11 +52,11 @@ fn waiting(share: f64) -> impl Fn(&mut Record) {
     }
 }
 
-fn told(analysis: &Analysis<'_>, words: &str) -> usize {
+fn found(analysis: &Analysis<'_>, words: &str) -> usize {
     analysis.findings.iter().filter(|finding| finding.text.contains(words)).count()
 }
 
-/// 4.7 samples per second of 0.85 GB and 10.6 GFLOP each are 20 % of both roofs, whatever keeps them there.
+/// 4.7 samples per second of 0.85 GB and 10.6 GFLOP each are 20 % of both roofs.
 #[test]
 fn a_device_that_waits_for_data_is_host_bound_and_not_latency_bound() {
     let study = counted(4.7, 850_000_000, |record| waiting(0.6)(record)).build();
@@ -71,15 +71,15 @@ fn a_device_that_waits_for_data_is_host_bound_and_not_latency_bound() {
         analysis.classes[0].why().text,
         "it waited for data during 60 % of its window, median of n = 3 (threshold 10 %)"
     );
-    assert_eq!(told(&analysis, "latency-bound"), 0, "{:?}", analysis.findings);
-    assert_eq!(told(&analysis, "gpu_resnet18_fp32_bs16 is host-bound: it waited for data during 60 %"), 1);
+    assert_eq!(found(&analysis, "latency-bound"), 0, "{:?}", analysis.findings);
+    assert_eq!(found(&analysis, "gpu_resnet18_fp32_bs16 is host-bound: it waited for data during 60 %"), 1);
     let at_the_threshold = counted(4.7, 850_000_000, |record| waiting(0.1)(record)).build();
     assert_eq!(analyse(&at_the_threshold).classes[0].bound(), Bound::Latency);
 }
 
-/// A process that keeps all processors busy beside its device is host-bound; on a CPU, they are the device.
+/// A process that keeps all processors busy during GPU training is host-bound; on a CPU, they are the device.
 #[test]
-fn a_process_that_uses_every_processor_beside_a_gpu_is_host_bound() {
+fn a_gpu_process_that_uses_every_processor_is_host_bound() {
     let with = |cores: f64, device: Device| {
         let key = Key { device, ..key("e", "resnet18", 16, 1) };
         let study = StudyBuilder::new().run_with(key, 1.0, |record| busy(record, [cores, 0.0]));
@@ -129,7 +129,7 @@ fn a_row_whose_runs_spilled_is_spilled() {
             (class.bound(), class.why().text.as_str()),
             (Bound::Spilled, "2 of 2 runs are marked spilled")
         );
-        assert_eq!(told(&analysis, "gpu_resnet18_fp32_bs32 is spilled: 2 of 2 runs are marked spilled."), 1);
+        assert_eq!(found(&analysis, "gpu_resnet18_fp32_bs32 is spilled: 2 of 2 runs are marked spilled."), 1);
         assert_eq!(analysis.rooflines[0].points.len(), points);
     }
     let analysis = analyse(&included);
@@ -153,7 +153,7 @@ fn a_row_that_waits_and_spills_is_host_bound() {
 }
 
 #[test]
-fn what_nothing_shows_is_unknown_with_the_reason() {
+fn unknown_limits_have_a_reason() {
     let why = |study: &crate::analysis::Study| analyse(study).classes[0].why().text;
     let run = |model| StudyBuilder::new().run("cpu", model, 16, 1, 10.0);
     assert_eq!(why(&run("resnet18").build()), "its device has no peaks");
@@ -174,7 +174,7 @@ fn what_nothing_shows_is_unknown_with_the_reason() {
 
 /// 9.9 of 20 to 33.9 TFLOP/s is 29 % or 50 %: far from the roof, or not.
 #[test]
-fn a_peak_that_is_a_range_tells_only_what_both_ends_tell() {
+fn a_range_of_peaks_has_a_class_only_if_both_ends_agree() {
     let range = |low, high| Range { low, high };
     let place = |attained: f64, peak: Range, allowed: Range| Place {
         attained: Range::exactly(attained),
@@ -208,7 +208,7 @@ fn a_peak_that_is_a_range_tells_only_what_both_ends_tell() {
     assert!(crossing.why().text.contains("could be memory-bound or compute-bound"), "{crossing:?}");
 }
 
-/// Also a region that no end of a range is in.
+/// Including a region that contains no end of a range.
 #[test]
 fn every_region_that_a_range_touches_is_named() {
     let range = |low, high| Range { low, high };
@@ -240,11 +240,11 @@ fn every_region_that_a_range_touches_is_named() {
         let place = Place { attained, peak, allowed };
         let could = format!(", and it could be {expected}: ");
         assert!(place.class().why().text.contains(&could), "{expected}: {:?}", place.class());
-        // The same by trying.
+        // An oracle: try many points.
         let steps = |range: Range| {
             (0..=40_u32).map(move |step| range.low + (range.high - range.low) * f64::from(step) / 40.0)
         };
-        // A roof was at least as high as what was attained, if it can be.
+        // A roof is at least as high as the attained FLOP/s, if its range allows that.
         let roofs = |range: Range, attained: f64| {
             steps(range).map(move |roof| if attained <= range.high { roof.max(attained) } else { roof })
         };
@@ -262,7 +262,7 @@ fn every_region_that_a_range_touches_is_named() {
 }
 
 #[test]
-fn shares_that_are_ranges_tell_only_what_all_their_ends_tell() {
+fn ranges_of_shares_have_a_class_only_if_all_ends_agree() {
     let range = |low, high| Range { low, high };
     let near_nothing = range(0.01, 0.01);
     assert_eq!(of_shares(range(0.7, 0.9), near_nothing), Bound::Compute);
@@ -274,7 +274,7 @@ fn shares_that_are_ranges_tell_only_what_all_their_ends_tell() {
 
 /// Runs of 3.9, 4.7 and 5.5 samples per second are far from the roofs on average, and not within their scatter.
 #[test]
-fn a_throughput_that_scatters_tells_only_what_its_whole_interval_tells() {
+fn a_scattering_throughput_has_a_class_only_if_its_whole_interval_agrees() {
     let class = |rates: [f64; 3]| {
         let mut study = StudyBuilder::new().peaks(gpu_peaks());
         for (rate, repeat) in rates.into_iter().zip(1..) {
@@ -302,7 +302,7 @@ fn a_throughput_that_scatters_tells_only_what_its_whole_interval_tells() {
     assert_eq!(place.class().bound(), Bound::Compute);
 }
 
-/// The whole way: a peaks file with a range, a row, its class, its share of the peak.
+/// From a peaks file with a range to the class of a row and its share of the peak.
 #[test]
 fn a_range_reaches_the_class_and_the_share_of_the_peak() {
     let mut study = counted(4.7, 850_000_000, |record| waiting(0.0)(record)).build();
@@ -312,11 +312,11 @@ fn a_range_reaches_the_class_and_the_share_of_the_peak() {
     let analysis = analyse(&study);
     assert_eq!(analysis.classes[0].bound(), Bound::Unknown);
     let could = "a roof is only known as a range, and it could be latency-bound or between its roofs";
-    assert_eq!(told(&analysis, could), 1, "{:?}", analysis.findings);
+    assert_eq!(found(&analysis, could), 1, "{:?}", analysis.findings);
     assert_eq!(analysis.rows[0].share_of_peak().unwrap().times(100.0).text(2), "20 to 50");
 }
 
-/// 59.6 % is no "60 %" beside "at a roof from 60 %".
+/// 59.6 % must not be printed as "60 %" if a point is at a roof from 60 % on.
 #[test]
 fn a_share_is_printed_on_its_side_of_every_limit() {
     for (share, text) in [

@@ -1,4 +1,4 @@
-//! How fast each network trains at best, how sure that is, and what limits it where something shows that.
+//! The fastest config of each network, with its interval and, if known, its limit.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use crate::analysis::bound::{Bound, Class};
 use crate::analysis::group::Row;
 use crate::analysis::printed::{TOO_FEW, Throughput};
 
-/// How many networks are named.
+/// The most networks that are named.
 const SHOWN: usize = 3;
 
 pub(super) fn sentences(known: Known<'_, '_>) -> Vec<String> {
@@ -66,7 +66,7 @@ impl Best {
     }
 }
 
-/// `, kernel-bound`; nothing if no evidence shows what limits it.
+/// `, kernel-bound`; empty if the limit is unknown.
 fn limit(class: &Class) -> String {
     match class.bound() {
         Bound::Unknown => String::new(),
@@ -75,8 +75,8 @@ fn limit(class: &Class) -> String {
     }
 }
 
-/// ` (2 of 2), on h100 of node-2`: of a config with several rows, which one it is. The env is named if there are
-/// several, and the host if its env has several, or the config several rows.
+/// ` (2 of 2), on h100 of node-2`: the number of the row if its config has several rows, and the env if there are
+/// several. The host is named if the env has several hosts or the config several rows.
 fn place(row: &Row<'_>, known: Known<'_, '_>) -> String {
     let envs = distinct(known.results().map(|(row, _)| row.config.env.to_string()));
     let of_env = known.results().filter(|(other, _)| other.config.env == row.config.env);
@@ -94,13 +94,13 @@ fn host<'r>(row: &'r Row<'_>) -> Option<&'r str> {
     row.circumstances.as_ref().map(|found| found.host())
 }
 
-/// `What limits them: host-bound in 2 of 7 rows.`; nothing if no row shows what limits it.
+/// `Limits: host-bound in 2 of 7 rows.`; `None` if all limits are unknown.
 fn limits(known: Known<'_, '_>) -> Option<String> {
     let limits = limits_text(known.rows, known.classes);
-    (!limits.is_empty()).then(|| format!("What limits them: {limits}."))
+    (!limits.is_empty()).then(|| format!("Limits: {limits}."))
 }
 
-/// `host-bound in 2 of 7 rows; mixed in 1 of 7 rows`, of the rows with a throughput. Empty if none shows a limit.
+/// `host-bound in 2 of 7 rows; mixed in 1 of 7 rows`, of the rows with a throughput. Empty if all limits are unknown.
 pub fn limits_text(rows: &[Row<'_>], classes: &[Class]) -> String {
     let results = || rows.iter().zip(classes).filter(|(row, _)| row.statistics.is_ok());
     let mut by_bound: BTreeMap<String, usize> = BTreeMap::new();

@@ -1,4 +1,4 @@
-//! How far the numbers scatter.
+//! The scatter of the numbers.
 
 use super::known::{Known, some_of};
 use crate::analysis::claim::{Compared, Limit, Relation};
@@ -17,21 +17,21 @@ struct Width<'k, 'a> {
 pub(super) fn sentences(known: Known<'_, '_>) -> Vec<String> {
     let all = known.results().count();
     if all == 0 {
-        return vec!["Nothing can be told without a throughput.".to_owned()];
+        return vec!["No row has a throughput.".to_owned()];
     }
     let widths: Vec<Width<'_, '_>> = known.results().filter_map(|(row, _)| width(row)).collect();
     let (exact, wide): (Vec<_>, Vec<_>) = widths.into_iter().partition(|width| width.half == 0.0);
     let few = all - exact.len() - wide.len();
-    let mut told = Vec::from_iter(scatter(&wide, all));
+    let mut sentences = Vec::from_iter(scatter(&wide, all));
     if few > 0 {
-        told.push(capitalised(&format!("{} too few runs for an interval (n < 3).", have(few, all))));
+        sentences.push(capitalised(&format!("{} too few runs for an interval (n < 3).", have(few, all))));
     }
     if !exact.is_empty() {
-        told.push(capitalised(&format!("{} runs of one and the same throughput.", have(exact.len(), all))));
+        sentences.push(capitalised(&format!("{} runs of identical throughput.", have(exact.len(), all))));
     }
     let resolution = known.findings.iter().filter(|finding| finding.kind == FindingKind::Resolution);
-    told.extend(resolution.map(|finding| finding.text.clone()));
-    told
+    sentences.extend(resolution.map(|finding| finding.text.clone()));
+    sentences
 }
 
 fn width<'k, 'a>(row: &'k Row<'a>) -> Option<Width<'k, 'a>> {
@@ -45,7 +45,7 @@ fn have(number: usize, all: usize) -> String {
     format!("{} {}", some_of(number, all, "row"), if number == 1 { "has" } else { "have" })
 }
 
-/// How wide the intervals of `wide` are: in the median, and at most.
+/// The median and the largest width of the intervals of `wide`.
 fn scatter(wide: &[Width<'_, '_>], all: usize) -> Option<String> {
     let halves: Vec<f64> = wide.iter().map(|width| 100.0 * width.half).collect();
     let widest = wide.iter().reduce(|most, width| if width.half > most.half { width } else { most })?;

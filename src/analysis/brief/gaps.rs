@@ -1,4 +1,4 @@
-//! Which runs marks leave out, which jobs have no result, and what nothing shows.
+//! Gaps: runs that marks leave out, jobs without a result, rows with an unknown limit.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use crate::analysis::findings::FindingKind;
 use crate::analysis::group::Row;
 use crate::text::count_text;
 
-/// Which runs marks leave out, and what that does.
+/// The runs that marks leave out, and the bias from that.
 pub(super) fn left_out(known: Known<'_, '_>) -> Vec<String> {
     let rows = known.rows;
     let runs: usize = rows.iter().map(|row| row.runs.len()).sum();
@@ -18,21 +18,21 @@ pub(super) fn left_out(known: Known<'_, '_>) -> Vec<String> {
     let included: usize = rows.iter().map(Row::included).sum();
     let audited = audit(rows);
     let replaced: usize = audited.iter().map(|line| line.replaced).sum();
-    let mut told = vec![match out {
+    let mut sentences = vec![match out {
         0 => "No run with a result is left out.".to_owned(),
         _ => format!("{out} of {} with a result, by their marks.", count_text(runs, "run")),
     }];
     if included > 0 {
-        told.push(format!("{} in spite of marks (--include-marked).", counts(included)));
+        sentences.push(format!("{} in spite of marks (--include-marked).", counts(included)));
     }
     if replaced > 0 {
-        told.push(format!("{} replaced for marks.", earlier(replaced)));
+        sentences.push(format!("{} replaced because of marks.", earlier(replaced)));
     }
     if out + included + replaced > 0 {
-        told.push(format!("Marks: {}.", marks(&audited)));
-        told.extend(bias(&audited).map(|bias| bias.words()));
+        sentences.push(format!("Marks: {}.", marks(&audited)));
+        sentences.extend(bias(&audited).map(|bias| bias.words()));
     }
-    told
+    sentences
 }
 
 fn counts(runs: usize) -> String {
@@ -53,14 +53,14 @@ fn marks(audited: &[Audited<'_>]) -> String {
     texts.collect::<Vec<_>>().join(", ")
 }
 
-/// Which jobs have no result, and of which rows nothing shows what limits them.
+/// Jobs without a result, and rows whose limit is unknown.
 pub(super) fn missing(known: Known<'_, '_>) -> Vec<String> {
     let undone = known.findings.iter().find(|finding| finding.kind == FindingKind::MissingResults);
     let jobs = undone
         .map_or_else(|| format!("{} a result.", all_have(known.runs.len())), |finding| finding.text.clone());
-    let mut told = vec![jobs];
-    told.extend(unknown_limits(known));
-    told
+    let mut sentences = vec![jobs];
+    sentences.extend(unknown_limits(known));
+    sentences
 }
 
 fn all_have(jobs: usize) -> String {
@@ -68,7 +68,7 @@ fn all_have(jobs: usize) -> String {
 }
 
 /// `What limits all 7 rows is unknown: their bytes were not counted. To decide it, profile it by operator: …`; `None`
-/// if it is known of all.
+/// if all limits are known.
 fn unknown_limits(known: Known<'_, '_>) -> Option<String> {
     let all = known.results().count();
     let unknown = || known.results().map(|(_, class)| class).filter(|class| class.bound == Bound::Unknown);
@@ -104,11 +104,11 @@ fn counted(words: impl Iterator<Item = String>) -> BTreeMap<String, usize> {
     found
 }
 
-/// Why nothing shows what limits a row. Numbers that differ from row to row are left out; findings have them.
+/// Why the limit of a row is unknown. Numbers that differ from row to row are left out; findings have them.
 fn reason(class: &Class) -> String {
     let why = &class.why;
     if !why.claims.is_empty() {
-        "its place below its roofs shows nothing".to_owned()
+        "its place below the roofs is inconclusive".to_owned()
     } else if why.text.ends_with(OPEN_OPERATORS) {
         format!("too much {OPEN_OPERATORS}")
     } else {

@@ -1,25 +1,25 @@
-//! What the lines sum up.
+//! The input of the five lines.
 
 use crate::analysis::Run;
 use crate::analysis::bound::Class;
 use crate::analysis::findings::Finding;
 use crate::analysis::group::Row;
 
-/// What the lines sum up.
+/// The parts of an analysis that the lines summarise.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::analysis) struct Known<'k, 'a> {
     /// Every job.
     pub(in crate::analysis) runs: &'k [Run<'a>],
     /// The rows.
     pub(in crate::analysis) rows: &'k [Row<'a>],
-    /// What limits each row, in their order.
+    /// The limit of each row, in their order.
     pub(in crate::analysis) classes: &'k [Class],
     /// The findings.
     pub(in crate::analysis) findings: &'k [Finding],
 }
 
 impl<'k, 'a> Known<'k, 'a> {
-    /// The rows that have a throughput, each with what limits it.
+    /// The rows with a throughput, each with its limit.
     pub(super) fn results(self) -> impl Iterator<Item = (&'k Row<'a>, &'k Class)> {
         self.rows.iter().zip(self.classes).filter(|(row, _)| row.statistics.is_ok())
     }

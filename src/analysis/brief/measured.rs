@@ -1,4 +1,4 @@
-//! What was measured, on which machine.
+//! The measured configs and machines.
 
 use std::collections::BTreeSet;
 

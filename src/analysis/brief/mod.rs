@@ -1,5 +1,5 @@
-//! The five lines at the top of a report: what was measured, the answer, how sure it is, what was left out, and what is
-//! missing. Nothing in them is new: each sentence sums up rows, classes and findings, and no other file derives any.
+//! The five lines at the top of a report: the measured configs, the answer, its certainty, the runs left out, and the
+//! missing results. Each sentence summarises rows, classes and findings.
 
 mod answer;
 mod certainty;
@@ -15,30 +15,30 @@ use strum::EnumIter;
 pub use answer::limits_text;
 pub(super) use known::Known;
 
-/// What a line tells.
+/// The subject of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, EnumIter)]
 pub enum Question {
-    /// What was measured, on which machine.
+    /// The configs that were measured, and their machines.
     Measured,
-    /// How fast each network trains at best, and what limits it where something shows that.
+    /// The fastest config of each network and, if known, its limit.
     Answer,
-    /// How far the numbers scatter.
+    /// The scatter of the numbers.
     Certainty,
-    /// Which runs marks leave out, and what that does.
+    /// The runs that marks leave out, and the bias from that.
     LeftOut,
-    /// Which jobs have no result, and what nothing shows.
+    /// Jobs without a result, and rows whose limit is unknown.
     Missing,
 }
 
 impl Question {
-    /// What stands before the line.
+    /// The heading of the line.
     pub fn heading(self) -> &'static str {
         match self {
-            Question::Measured => "What was measured",
-            Question::Answer => "The answer",
-            Question::Certainty => "How sure it is",
-            Question::LeftOut => "What was left out",
-            Question::Missing => "What is missing",
+            Question::Measured => "Measured",
+            Question::Answer => "Answer",
+            Question::Certainty => "Certainty",
+            Question::LeftOut => "Left out",
+            Question::Missing => "Missing",
         }
     }
 }
@@ -46,7 +46,7 @@ impl Question {
 /// One of the five lines.
 #[derive(Clone, Debug, PartialEq)]
 pub struct BriefLine {
-    /// What it tells.
+    /// Its subject.
     pub question: Question,
     /// Its sentences; at least one.
     pub sentences: Vec<String>,

@@ -1,4 +1,4 @@
-//! The five lines, against what is counted here anew, over random tables and a few of our own.
+//! Checks the five lines against an independent count, over random tables and a few fixed ones.
 
 use std::collections::BTreeMap;
 
@@ -24,7 +24,7 @@ fn lines(study: &Study) -> [String; 5] {
     [0, 1, 2, 3, 4].map(|index| line(&analysis, questions[index]))
 }
 
-/// The predicates of the sentences: the words that say it, and whether it is so.
+/// The predicates of the sentences: their words, and whether they must occur.
 fn predicates(analysis: &Analysis<'_>) -> Vec<(Question, &'static str, bool)> {
     let timing = || analysis.runs.iter().filter(|run| run.cell.is_timing() && run.cell.success().is_some());
     let results: Vec<(&Row<'_>, Bound)> = analysis
@@ -49,23 +49,23 @@ fn predicates(analysis: &Analysis<'_>) -> Vec<(Question, &'static str, bool)> {
         (Question::Measured, "No timing job has a result.", timing().next().is_none()),
         (Question::Answer, "No config has a throughput.", results.is_empty()),
         (Question::Answer, "Fastest (95 % interval)", !results.is_empty()),
-        (Question::Answer, "What limits them: ", unknown < results.len()),
-        (Question::Certainty, "Nothing can be told", results.is_empty()),
+        (Question::Answer, "Limits: ", unknown < results.len()),
+        (Question::Certainty, "No row has a throughput.", results.is_empty()),
         (Question::Certainty, "too few runs for an interval", any(&|row| n(row) < 3)),
-        (Question::Certainty, "one and the same throughput", any(&same)),
+        (Question::Certainty, "identical throughput", any(&same)),
         (Question::Certainty, "a 95 % interval: ±", any(&scatters)),
         (Question::LeftOut, "No run with a result is left out.", !out),
         (Question::LeftOut, "with a result, by their marks.", out),
         (Question::LeftOut, "(--include-marked)", timing().any(|run| run.is_included())),
-        (Question::LeftOut, "replaced for marks", replaced),
+        (Question::LeftOut, "replaced because of marks", replaced),
         (Question::Missing, "have a result; ", undone && analysis.runs.len() > 1),
         (Question::Missing, "What limits ", unknown > 0),
     ]
 }
 
-/// Every sentence is there if it is so, and is not there if it is not.
+/// Every sentence occurs if and only if it is true.
 #[test]
-fn every_sentence_stands_where_it_is_so_and_nowhere_else() {
+fn every_sentence_occurs_if_and_only_if_it_is_true() {
     let mut seen: BTreeMap<&str, [usize; 2]> = BTreeMap::new();
     let mut check = |study: &Study, name: &str| {
         let analysis = analyse(study);
@@ -79,7 +79,7 @@ fn every_sentence_stands_where_it_is_so_and_nowhere_else() {
     for seed in 0..TABLES {
         check(&random_table::study(seed), &format!("table {seed}"));
     }
-    let nothing = StudyBuilder::new().not_run(key("cpu", "vgg16", 4, 1), "nobody has tried").build();
+    let nothing = StudyBuilder::new().not_run(key("cpu", "vgg16", 4, 1), "not started").build();
     check(&nothing, "nothing");
     let equal = StudyBuilder::new().runs("cpu", "resnet18", 4, &[8.0, 8.0, 8.0]).build();
     check(&equal, "equal");
@@ -91,7 +91,7 @@ fn every_sentence_stands_where_it_is_so_and_nowhere_else() {
     }
 }
 
-/// An earlier result of the first job, which others disturbed.
+/// An earlier, contended result of the first job.
 fn disturbed_earlier(study: &Study) -> crate::analysis::Cell {
     let mut cell = study.cells[0].clone();
     let record = std::sync::Arc::make_mut(cell.record.as_mut().unwrap());
@@ -99,7 +99,7 @@ fn disturbed_earlier(study: &Study) -> crate::analysis::Cell {
     cell
 }
 
-/// Which row of its config `row` is, in which env and on which host, where one could take it for another.
+/// The number of `row` among the rows of its config, its env and its host, as far as they are needed to identify it.
 fn place(analysis: &Analysis<'_>, row: &Row<'_>) -> String {
     let (number, of) = row.part;
     let part = if of > 1 { format!(" ({number} of {of})") } else { String::new() };
@@ -113,7 +113,7 @@ fn place(analysis: &Analysis<'_>, row: &Row<'_>) -> String {
     if words.is_empty() { part } else { format!("{part}, on {}", words.join(" of ")) }
 }
 
-/// What is called the fastest is the fastest of its network, and nothing slower is named.
+/// The named config is the fastest of its network, and slower ones are not named.
 #[test]
 fn the_answer_names_the_config_with_the_highest_throughput_of_each_network() {
     let mut others = 0;
@@ -158,9 +158,9 @@ fn the_answer_names_the_config_with_the_highest_throughput_of_each_network() {
     assert!(others > 50, "{others} configs are not the fastest of their network");
 }
 
-/// With two hosts in an env, or two rows of a config, a throughput alone does not say whose it is.
+/// With two hosts in an env, or two rows of a config, a throughput is ambiguous without them.
 #[test]
-fn the_answer_names_the_env_the_host_and_the_row_that_it_means() {
+fn the_answer_identifies_env_host_and_row() {
     let run = |study: StudyBuilder, batch: u32, repeat: u32, host: &str, worker: &str| {
         study.run_with(key("gpu", "resnet18", batch, repeat), f64::from(10 * repeat), |record| {
             record.provenance.host.hostname = host.to_owned();

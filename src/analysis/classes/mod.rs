@@ -1,15 +1,15 @@
-//! Decides what limits each row.
+//! Decides the class of each row: its limit, with the evidence.
 //!
-//! The evidence is asked in this order, and the first that decides wins:
+//! The evidence is examined in this order, and the first that decides wins:
 //!
 //! 1. An obstacle: the row waits for data or for the host, or its memory spilled. [`bound::obstacles`]
 //! 2. Counters: its place below the roofs with the bytes that a profiler counted.
 //! 3. Throughput: it attains at least 60 % of the compute roof, and its traffic cannot change that: [`throughput`]. Or
-//!    what its caches cannot hold takes at least 60 % of the memory roof. [`traffic`]
+//!    data beyond its caches take at least 60 % of the memory roof. [`traffic`]
 //! 4. Operators: at least 60 % of its time is in operators at one roof, far from both, or outside of all operators.
 //! 5. Activity: it attains little of the compute roof, and its memory is hardly in use. [`traffic`]
 //!
-//! If none decides, the class is unknown and names the cheapest [`experiment`] that would decide it.
+//! If none of them decides, the class is unknown and names the cheapest [`experiment`] that would decide it.
 
 mod throughput;
 mod traffic;
@@ -29,7 +29,7 @@ pub const MOST_OF_TIME: f64 = 0.6;
 /// In a mixture, limits below this share of the time are not named.
 const NAMED_FROM: f64 = 0.1;
 
-/// What limits each of `rows`, in their order. `matrix` is the path of the matrix file.
+/// The class of each of `rows`, in their order. `matrix` is the path of the matrix file.
 pub(super) fn classes(
     rows: &[Row<'_>],
     obstacles: Vec<Option<Obstacle>>,
@@ -68,7 +68,7 @@ fn by_evidence(row: &Row<'_>, points: &[&Point], breakdown: Option<&Breakdown<'_
     Class { experiment, ..with_breakdown(class, breakdown) }
 }
 
-/// The class by counted bytes or by the throughput alone, or why neither decides.
+/// The class by counted bytes or by the throughput; unknown with the reason if both are inconclusive.
 fn by_work(row: &Row<'_>, points: &[&Point], breakdown: Option<&Breakdown<'_>>) -> Class {
     let with_bytes = |source| points.iter().copied().find(|point| point.source == source);
     match with_bytes(BytesSource::Measured) {
@@ -83,11 +83,11 @@ fn by_work(row: &Row<'_>, points: &[&Point], breakdown: Option<&Breakdown<'_>>) 
 struct Candidate {
     bound: Bound,
     share: f64,
-    /// Where the time is: the end of "60 % of the time is …".
+    /// The place of the time: the end of "60 % of the time is …".
     place: &'static str,
 }
 
-/// The class by the time of the operators; `None` if they decide nothing.
+/// The class by the time of the operators; `None` if they are inconclusive.
 fn by_operators(breakdown: &Breakdown<'_>) -> Option<Class> {
     let limits = &breakdown.limits;
     if !breakdown.is_representative() {
@@ -152,7 +152,7 @@ fn mixture(limits: &TimeByLimit) -> Option<Sentence> {
     Some(Sentence::plain(format!("of the time, {}", clauses.join(", "))))
 }
 
-/// `class` with where the time goes.
+/// `class` with the largest parts of the time.
 fn with_breakdown(class: Class, breakdown: Option<&Breakdown<'_>>) -> Class {
     let Some(breakdown) = breakdown else { return class };
     let text = match breakdown.slowdown().filter(|_| !breakdown.is_representative()) {
@@ -166,7 +166,7 @@ fn with_breakdown(class: Class, breakdown: Option<&Breakdown<'_>>) -> Class {
     Class { time: Some(text), ..class }
 }
 
-/// Why its work says nothing, if the FLOPs of `row` are counted for comparison alone.
+/// The class of a `row` whose FLOPs are counted for comparison only: unknown.
 fn without_work(row: &Row<'_>) -> Option<Class> {
     let described = row.cost.as_ref().ok()?.described()?;
     described.convention.leaves_out_work().then(|| {
@@ -177,10 +177,10 @@ fn without_work(row: &Row<'_>) -> Option<Class> {
     })
 }
 
-/// What a share of the time, such as `47 %`, is followed by where the profile of a row shows no limit.
+/// The rest of a sentence that begins with a share of the time, such as `47 %`, for profiles without a limit.
 pub(super) const OPEN_OPERATORS: &str = "of its time is in operators whose limit is unknown";
 
-/// Why neither counters nor the throughput show what limits `row`, which has this `breakdown`.
+/// Why counters and the throughput are inconclusive for `row`, which has this `breakdown`.
 fn unplaced(row: &Row<'_>, breakdown: Option<&Breakdown<'_>>) -> String {
     let peaks = row.ceilings();
     let profile = breakdown.filter(|breakdown| breakdown.is_representative());

@@ -1,4 +1,4 @@
-//! What limits invented rows, and what would decide it.
+//! Classes of synthetic rows, and the experiments that would decide them.
 
 use super::*;
 use crate::analysis::fixture::{StudyBuilder, key, measured_peaks, operator, profile, study_with_operators};
@@ -47,7 +47,7 @@ fn a_row_at_its_compute_roof_needs_no_bytes() {
 }
 
 #[test]
-fn the_limit_that_takes_most_of_the_time_is_that_of_the_row() {
+fn the_limit_with_most_of_the_time_is_that_of_the_row() {
     for (operators, expected) in [
         (vec![at_compute(0.8), at_memory(0.2)], Bound::Compute),
         (vec![at_compute(0.2), at_memory(0.8)], Bound::Memory),
@@ -72,7 +72,7 @@ fn a_mixture_names_its_limits_with_their_shares() {
 }
 
 #[test]
-fn a_row_without_an_answer_names_the_experiment_that_would_give_it() {
+fn an_unknown_class_names_the_experiment_that_would_decide_it() {
     let run = || StudyBuilder::new().run("cpu", "resnet18", 16, 1, 10.0);
     let peaks = || measured_peaks(250e9, 20e9);
     let experiment = |study: Study| class(&study).experiment.unwrap_or_default();
@@ -119,7 +119,7 @@ fn a_row_without_an_answer_names_the_experiment_that_would_give_it() {
     let listed = StudyBuilder::new().peaks(peaks());
     assert_eq!(
         experiment(listed.operators(&key("cpu", "resnet18", 16, 1), 10.0, summed_up).build()),
-        "report more operators: those that `rest_s` sums up decide it"
+        "report more operators: those in `rest_s` decide it"
     );
     let gpu = Key { device: Device::Cuda(0), ..key("gpu", "resnet18", 16, 1) };
     let on_gpu = Peaks { backend: "cuda".into(), ..peaks() };
@@ -133,19 +133,19 @@ fn a_row_without_an_answer_names_the_experiment_that_would_give_it() {
         "count its bytes: `orchestrate run matrices/test.yaml --profile ncu`"
     );
     let not_run = StudyBuilder::new().not_run(gpu, "no time").build();
-    assert_eq!(class(&not_run).experiment, None, "its reason says what to do");
+    assert_eq!(class(&not_run).experiment, None, "its reason contains the remedy");
 }
 
 /// An iteration in which most is at the compute roof, although the throughput alone does not show it.
 #[test]
-fn the_reason_says_where_the_time_goes() {
+fn the_reason_names_the_largest_parts_of_the_time() {
     let found = class(&study_with_operators());
     assert_eq!((found.bound, found.evidence.as_str()), (Bound::Compute, "operators"));
     let start = "70 % of the time is in operators at the compute roof (threshold 60 %): 70 % of the time in convolutions";
     assert!(found.why().text.starts_with(start), "{}", found.why);
 }
 
-/// AlexNet at 14 images a second, one at a time: five passes over 244 MB of parameters, of which caches hold 32 MB.
+/// AlexNet at 14 images per second with batch 1: five passes over 244 MB of parameters, with 32 MB of caches.
 #[test]
 fn a_row_whose_parameters_alone_take_the_bandwidth_is_at_its_memory_roof() {
     let found = |cache_bytes: u64, bandwidth: f64, counts_steps: bool| {
@@ -161,8 +161,8 @@ fn a_row_whose_parameters_alone_take_the_bandwidth_is_at_its_memory_roof() {
     };
     let at_roof = found(32_000_000, 20e9, true);
     assert_eq!((at_roof.bound, at_roof.evidence.as_str()), (Bound::Memory, "throughput"));
-    assert_eq!(at_roof.why.text, "what its caches cannot hold takes 74 % of the memory roof");
-    assert_eq!(found(100_000_000, 20e9, true).bound, Bound::Unknown, "larger caches hold more");
+    assert_eq!(at_roof.why.text, "data beyond its caches take 74 % of the memory roof");
+    assert_eq!(found(100_000_000, 20e9, true).bound, Bound::Unknown, "larger caches contain more");
     assert_eq!(found(32_000_000, 20e9, false).bound, Bound::Unknown, "parameters may be frozen");
     let above = found(32_000_000, 10e9, true);
     assert!(above.bound == Bound::Unknown && above.why.text.contains("above the roof"), "{above:?}");
@@ -197,12 +197,12 @@ fn a_gpu_whose_memory_is_hardly_in_use_is_far_from_both_roofs() {
     assert_eq!(far.why.text, expected);
     for (what, open) in [
         ("the compute roof is near", found(20_000.0, &some, 3, true)),
-        ("a sample need not hold four iterations", found(300.0, &some, 3, true)),
+        ("a sample might not contain four iterations", found(300.0, &some, 3, true)),
         ("too few samples", found(1600.0, &some, 2, true)),
         ("samples of the whole attempt", found(1600.0, &some, 3, false)),
         ("one run is unknown", found(1600.0, &[Some(12.0), None, Some(13.0)], 3, true)),
         ("15 % may be rounded", found(1600.0, &[Some(12.0), Some(15.0), Some(13.0)], 3, true)),
-        ("the driver knows nothing", found(1600.0, &[Some(0.0), Some(0.0), Some(0.0)], 3, true)),
+        ("the driver reports 0", found(1600.0, &[Some(0.0), Some(0.0), Some(0.0)], 3, true)),
     ] {
         assert_eq!(open.bound, Bound::Unknown, "{what}");
     }

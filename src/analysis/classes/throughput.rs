@@ -1,4 +1,4 @@
-//! The class by the throughput alone: how much of the compute roof a row attains, whatever its bytes are.
+//! The class by the throughput: the share of the compute roof that a row attains, for any traffic.
 
 use crate::analysis::bound::{AT_ROOF, Bound, Class, Evidence, percent, sides};
 use crate::analysis::claim::{Compared, Sentence};
@@ -6,8 +6,8 @@ use crate::analysis::group::Row;
 use crate::analysis::peaks::Range;
 use crate::analysis::roofline::{Point, rates};
 
-/// The class by the share of the compute roof that `row` attains. `None` if that is unknown, or decides nothing. Its
-/// traffic changes nothing, but by `modelled` bytes it may be at the memory roof as well.
+/// The class by the share of the compute roof that `row` attains. `None` if that is unknown or inconclusive. It does
+/// not depend on traffic, but by `modelled` bytes the row might be at the memory roof as well.
 pub(super) fn by_throughput(row: &Row<'_>, modelled: Option<&Point>) -> Option<Class> {
     let share = share_of_compute(row)?;
     let (range, mut claims) = shares_text(share);
@@ -28,7 +28,7 @@ pub(super) fn by_throughput(row: &Row<'_>, modelled: Option<&Point>) -> Option<C
         .then(|| Class::shown(Bound::Compute, Evidence::Throughput, Sentence::new(text, claims)))
 }
 
-/// A share of a roof in percent, and what that claims.
+/// A share of a roof in percent, with its comparisons.
 pub(super) fn shares_text(share: Range) -> (String, Vec<Compared>) {
     let [low, high] = share.ends().map(percent);
     let text = if low == high { high } else { format!("{low} to {high}") };

@@ -1,14 +1,14 @@
 //! Bounds of the traffic of a row between its device and its memory, without counted bytes.
 //!
-//! - **At least.** An iteration moves what its caches provably cannot hold: see `cost::least`. From 60 % of the memory
-//!   roof on, the row is at it, whatever it moves besides.
-//! - **At most.** A GPU's driver reports for how much of the last second, or of a sixth of it, its memory was read or
-//!   written at all. If at least four iterations fit into that, the share of all time is at most 5/4 as large. Traffic
-//!   as a share of what the memory could ever move is no higher. A roof is taken to be at least two thirds of that. So
-//!   a memory that shows up as in use for less than 16 % of the time is below 30 % of its roof.
+//! - **At least.** An iteration moves the data that provably exceed its caches: see `cost::least`. From 60 % of the
+//!   memory roof on, the row is at it, regardless of other traffic.
+//! - **At most.** A GPU's driver reports the share of the last second, or of a sixth of it, in which its memory was
+//!   read or written at all. If at least four iterations fit into that, the share of all time is at most 5/4 as large.
+//!   Traffic as a share of the most that the memory could move is no higher. A roof is assumed to be at least two
+//!   thirds of that. So a memory that is in use for less than 16 % of the time is below 30 % of its roof.
 //!
-//! The second takes the highest sample of all runs. It needs three within each window, because the first can include
-//! time before it, and one above 0, because a driver that knows nothing may say 0.
+//! The second uses the highest sample of all runs. It needs three within each window, because the first can include
+//! time before it, and one above 0, because a driver without this counter might report 0.
 
 use super::throughput::{share_of_compute, shares_text};
 use crate::analysis::bound::{AT_ROOF, Bound, Class, Evidence, FAR_FROM_ROOF};
@@ -18,25 +18,25 @@ use crate::analysis::operators::cache_capacity;
 use crate::analysis::roofline::rates;
 use crate::record::{Record, Sensor};
 
-/// The least share of what a memory could ever move that a roof is.
+/// The assumed least ratio of a roof to the most that a memory could move.
 const LEAST_ROOF: f64 = 2.0 / 3.0;
 
 /// The shortest time that a sample covers, in seconds.
 const LEAST_COVERED_S: f64 = 1.0 / 6.0;
 
-/// How many iterations such a time has to hold at least.
+/// The least number of iterations in such a time.
 const LEAST_ITERATIONS: f64 = 4.0;
 
-/// The most that the share of all time is, as a multiple of a sample that holds so many iterations.
+/// The largest ratio of the share of all time to a sample with this number of iterations.
 const BESIDE_SAMPLES: f64 = 1.0 + 1.0 / LEAST_ITERATIONS;
 
 /// The fewest samples of the sensors within a window.
 const LEAST_SAMPLES: u32 = 3;
 
-/// The driver reports whole percent, and nobody says how it rounds.
+/// The driver reports whole percent with an unspecified rounding.
 const ROUNDED: f64 = 1.0;
 
-/// The class of a row whose least traffic is at the memory roof. `None` if that is unknown, or decides nothing.
+/// The class of a row whose least traffic is at the memory roof. `None` if that is unknown or inconclusive.
 pub(super) fn at_least(row: &Row<'_>) -> Option<Class> {
     let peaks = row.ceilings()?;
     let described = row.cost.as_ref().ok()?.described().filter(|_| row.config.worker.is_shipped())?;
@@ -46,15 +46,15 @@ pub(super) fn at_least(row: &Row<'_>) -> Option<Class> {
         return None;
     }
     let (range, claims) = shares_text(share);
-    let text = format!("what its caches cannot hold takes {range} % of the memory roof");
+    let text = format!("data beyond its caches take {range} % of the memory roof");
     if share.low > 1.0 {
         return Some(Class::unknown(Sentence::new(format!("{text}, which is above the roof"), claims)));
     }
     Some(Class::shown(Bound::Memory, Evidence::Throughput, Sentence::new(text, claims)))
 }
 
-/// The class of a row that is far from the compute roof while its memory is hardly in use. `None` if one of both is
-/// unknown, or decides nothing.
+/// The class of a row that is far from the compute roof while its memory is hardly in use. `None` if one of them is
+/// unknown or inconclusive.
 pub(super) fn at_most(row: &Row<'_>) -> Option<Class> {
     let of_compute = share_of_compute(row)?;
     let most = memory_in_use(row)?;
@@ -77,7 +77,7 @@ pub(super) fn at_most(row: &Row<'_>) -> Option<Class> {
     Some(Class::shown(Bound::Latency, Evidence::Activity, Sentence::new(text, claims)))
 }
 
-/// For how much of the time the memory of the device was in use at most, in percent, over all runs that count.
+/// The highest share of the time in which the memory of the device was in use, in percent, over all runs that count.
 fn memory_in_use(row: &Row<'_>) -> Option<f64> {
     let counting = row.runs.iter().filter(|run| run.counts());
     let of_run = |record: &Record| {

@@ -34,9 +34,9 @@ pub(in crate::analysis) fn effect_columns<'a>() -> Columns<&'a Effect> {
 fn ratios<'a>() -> Vec<Of<'a>> {
     let interval = |it: &&Effect| -> Option<Interval> { Some(it.ratio()?.1) };
     vec![
-        Of::known("configs", "Configs that have a ratio.", |it| it.told().count()),
+        Of::known("configs", "Configs that have a ratio.", |it| it.comparisons().count()),
         Of::known("configs_apart", "Configs of either side that have none.", |it| {
-            it.versus.lines.len() - it.told().count()
+            it.versus.lines.len() - it.comparisons().count()
         }),
         Of::maybe(
             "ratio",
@@ -70,7 +70,7 @@ fn verdicts<'a>() -> Vec<Of<'a>> {
         count("configs_faster", "Configs that are faster with `value`, as `compare` says.", Verdict::Faster),
         count("configs_slower", "Configs that are slower.", Verdict::Slower),
         count("configs_same", "Configs that are the same.", Verdict::Same),
-        count("configs_cannot_tell", "Configs of which nothing can be told.", Verdict::CannotTell),
+        count("configs_cannot_tell", "Configs whose verdict is `cannot tell`.", Verdict::CannotTell),
         Of::known("other_differences", "What else differs between the sides.", |it| {
             list(it.other_differences())
         }),

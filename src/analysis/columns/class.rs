@@ -7,7 +7,7 @@ use crate::analysis::source::Source;
 /// The meaning of the column `bound`.
 pub(super) const BOUND: &str = "What limits it: `host-bound`, `spilled`, `compute-bound`, `memory-bound`, \
                                 `kernel-bound`, `latency-bound`, `mixed` or `unknown`. See \
-                                [What limits a row](../method.md#what-limits-a-row).";
+                                [Limit of a row](../method.md#limit-of-a-row).";
 
 /// Every column of a class.
 pub(in crate::analysis) fn class_columns<'a>() -> Columns<&'a Class> {

@@ -3,7 +3,7 @@
 use crate::analysis::column::{Column, Columns, of};
 use crate::analysis::compare::WouldDecide;
 use crate::analysis::source::Source;
-use crate::analysis::versus::{Line, OfSide, Told};
+use crate::analysis::versus::{ConfigComparison, Line, OfSide};
 
 type Of = Column<Line>;
 
@@ -22,12 +22,12 @@ fn side(line: &Line, place: usize) -> Option<OfSide> {
     Some(line.sides?[place])
 }
 
-fn told(line: &Line) -> Option<Told> {
-    line.told.as_ref().ok().copied()
+fn comparison(line: &Line) -> Option<ConfigComparison> {
+    line.result.as_ref().ok().copied()
 }
 
 fn would(line: &Line) -> Option<WouldDecide> {
-    told(line)?.would_decide
+    comparison(line)?.would_decide
 }
 
 fn side_columns() -> Vec<Of> {
@@ -63,17 +63,19 @@ fn ratio_columns() -> Vec<Of> {
             "The ratio of throughputs, second side ÷ first. If runs are paired by block, of those in blocks that hold \
              both sides.",
             NO_RATIO,
-            |line| Some(told(line)?.ratio),
+            |line| Some(comparison(line)?.ratio),
         ),
         Of::maybe("ratio_low", "The lower end of its interval at 95 %.", NO_RATIO, |line| {
-            Some(told(line)?.interval.low)
+            Some(comparison(line)?.interval.low)
         }),
-        Of::maybe("ratio_high", "The upper end of it.", NO_RATIO, |line| Some(told(line)?.interval.high)),
+        Of::maybe("ratio_high", "The upper end of that interval.", NO_RATIO, |line| {
+            Some(comparison(line)?.interval.high)
+        }),
         Of::maybe(
             "compared_by",
             "`5 blocks` if runs are paired by so many blocks, or `5 and 5 runs` if they are not paired.",
             NO_RATIO,
-            |line| Some(told(line)?.pairing_text()),
+            |line| Some(comparison(line)?.pairing_text()),
         ),
     ]
 }
@@ -84,16 +86,16 @@ fn verdict_columns() -> Vec<Of> {
             "p_equal",
             "The p-value of *there is no difference*, corrected by Holm for the length of the table.",
             NO_RATIO,
-            |line| Some(told(line)?.p_equal),
+            |line| Some(comparison(line)?.p_equal),
         ),
         Of::maybe(
             "p_beyond_margin",
             "The p-value of *the difference reaches the margin*, corrected in the same way.",
             NO_RATIO,
-            |line| Some(told(line)?.p_beyond),
+            |line| Some(comparison(line)?.p_beyond),
         ),
         Of::maybe("verdict", "`faster`, `slower`, `same` or `cannot tell`.", NO_RATIO, |line| {
-            Some(told(line)?.verdict.as_str())
+            Some(comparison(line)?.verdict.as_str())
         }),
         Of::maybe(
             "repeats_to_decide",
@@ -105,8 +107,8 @@ fn verdict_columns() -> Vec<Of> {
         Of::maybe("would_be", "The verdict that so many repeats would give.", "the one before is", |line| {
             Some(would(line)?.verdict.as_str())
         }),
-        Of::maybe("reason", "Why nothing is told of the config.", "something is", |line| {
-            line.told.as_ref().err().cloned()
+        Of::maybe("reason", "Why the config has no ratio.", "it has one", |line| {
+            line.result.as_ref().err().cloned()
         }),
     ]
 }

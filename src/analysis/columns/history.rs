@@ -3,7 +3,7 @@
 use crate::analysis::column::{Column, Columns, of};
 use crate::analysis::history::Point;
 use crate::analysis::source::Source;
-use crate::analysis::versus::Told;
+use crate::analysis::versus::ConfigComparison;
 
 const FIRST: &str = "no version before has the config on this machine";
 const NO_RATIO: &str = "there is no ratio";
@@ -30,24 +30,26 @@ pub(in crate::analysis) fn history_columns<'a>() -> Columns<&'a Point> {
 }
 
 fn computed<'a>() -> Vec<Of<'a>> {
-    let told = |it: &&Point| -> Option<Told> { it.told.as_ref().ok().copied() };
+    let comparison = |it: &&Point| -> Option<ConfigComparison> { it.result.as_ref().ok().copied() };
     vec![
         Of::known("n", "Runs that count.", |it| it.runs.n),
         Of::known("geometric_mean_samples_per_s", "Their geometric mean.", |it| it.runs.per_s),
         Of::maybe("before", "The version that it is compared with.", FIRST, |it| it.before.clone()),
         Of::maybe("ratio", "The ratio of throughputs, `version` ÷ `before`.", NO_RATIO, move |it| {
-            Some(told(it)?.ratio)
+            Some(comparison(it)?.ratio)
         }),
         Of::maybe("ratio_low", "The lower end of its interval at 95 %.", NO_RATIO, move |it| {
-            Some(told(it)?.interval.low)
+            Some(comparison(it)?.interval.low)
         }),
-        Of::maybe("ratio_high", "The upper end of it.", NO_RATIO, move |it| Some(told(it)?.interval.high)),
+        Of::maybe("ratio_high", "The upper end of that interval.", NO_RATIO, move |it| {
+            Some(comparison(it)?.interval.high)
+        }),
         Of::maybe("compared_by", "How many blocks or runs were compared.", NO_RATIO, move |it| {
-            Some(told(it)?.pairing_text())
+            Some(comparison(it)?.pairing_text())
         }),
         Of::maybe("verdict", "`faster`, `slower`, `same` or `cannot tell`.", NO_RATIO, move |it| {
-            Some(told(it)?.verdict.as_str())
+            Some(comparison(it)?.verdict.as_str())
         }),
-        Of::maybe("reason", "Why there is no ratio.", "there is one", |it| it.told.as_ref().err().cloned()),
+        Of::maybe("reason", "Why there is no ratio.", "there is one", |it| it.result.as_ref().err().cloned()),
     ]
 }

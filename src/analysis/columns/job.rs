@@ -21,7 +21,7 @@ const NO_RESULT: &str = "the job has no result";
 const NOT_REPORTED: &str = "the worker does not report it";
 const NO_TIME: &str = "`/usr/bin/time` did not report it";
 const MACOS_ONLY: &str = "the host does not run macOS";
-const HIDDEN: &str = "the host does not tell";
+const HIDDEN: &str = "the host does not report it";
 
 type Of<'a> = Column<JobLine<'a>>;
 
@@ -58,7 +58,7 @@ fn job<'a>(own: &Own) -> Vec<Sourced<JobLine<'a>>> {
     columns
 }
 
-/// How the job stands, and what its marks say.
+/// The state of the job, and its marks.
 fn standing<'a>() -> Vec<Sourced<JobLine<'a>>> {
     vec![
         Of::known("repeat", "The number of the repeat, from 1.", |line| line.key().repeat)
@@ -149,11 +149,11 @@ fn window<'a>() -> Vec<Sourced<JobLine<'a>>> {
         Of::maybe(
             "training_gflop_per_sample",
             "FLOPs of a training step for one sample. See [FLOPs](../method.md#flops).",
-            "nobody counts the FLOPs of the network",
+            "the FLOPs of the network are unknown",
             |line| line.training_flops().map(|flops| flops / 1e9),
         )
         .from(Source::Computed),
-        Of::maybe("flops_convention", CONVENTION, "nobody counts the FLOPs of the network", |line| {
+        Of::maybe("flops_convention", CONVENTION, "the FLOPs of the network are unknown", |line| {
             Some(line.row?.cost.as_ref().ok()?.convention())
         })
         .from(Source::Computed),
@@ -196,7 +196,7 @@ fn details<'a>() -> Vec<Sourced<JobLine<'a>>> {
         detail("data_wait_s", "Seconds of the window in which training waited for images.", |it| {
             it.data_wait_s
         }),
-        detail("copy_s", "Seconds of the window in which the host brought batches to the device.", |it| {
+        detail("copy_s", "Seconds of the window in which the host copied batches to the device.", |it| {
             it.copy_s
         }),
         detail(
@@ -244,8 +244,10 @@ fn further_details<'a>() -> Vec<Sourced<JobLine<'a>>> {
         }),
         detail("device_name", "The model of the processor or GPU.", |it| it.device_name.as_ref()),
         detail("device_uuid", "The device's UUID.", |it| it.device_uuid.as_ref()),
-        detail("compute_capability", "Of a CUDA device, such as `9.0`.", |it| it.compute_capability.as_ref()),
-        detail("optimizer_settings", "The optimizer with its learning rate and the like.", |it| {
+        detail("compute_capability", "Compute capability of a CUDA device, such as `9.0`.", |it| {
+            it.compute_capability.as_ref()
+        }),
+        detail("optimizer_settings", "The optimizer, its learning rate, and its other settings.", |it| {
             it.optimizer.as_ref()
         }),
         detail("versions", "Libraries with their versions.", |it| {
@@ -256,11 +258,11 @@ fn further_details<'a>() -> Vec<Sourced<JobLine<'a>>> {
     of(Source::Worker, columns)
 }
 
-/// The effective value if the record holds one, else the declared value, else not known. Today's defaults mean
+/// The effective value if the record has one, else the declared value, else not known. Today's defaults mean
 /// nothing to an external worker or to an older version of the shipped one.
 fn settings<'a>() -> Vec<Sourced<JobLine<'a>>> {
     let setting = |name: &'static str, help: &'static str| {
-        Of::maybe(name, help, "nobody declared or reported it", move |line: &JobLine<'a>| {
+        Of::maybe(name, help, "it was neither declared nor reported", move |line: &JobLine<'a>| {
             let key = line.key();
             let reported = line.effective().and_then(|effective| effective.settings.get(name));
             let declared = || key.asked(name).filter(|_| key.declares(name)).map(|value| value.to_string());

@@ -37,7 +37,7 @@ fn free_name(metric: &Metric, columns: &[(String, Vec<Metric>)]) -> String {
     name
 }
 
-/// What `metrics.csv` tells of the metrics.
+/// The columns of the metrics in `metrics.csv`.
 pub(super) fn run_metric_columns<'a>(own: &Own) -> Vec<Sourced<JobLine<'a>>> {
     let columns = |(name, metrics): (String, Vec<Metric>)| {
         let Metric { name: metric, per_second, .. } = &metrics[0];
@@ -56,7 +56,7 @@ pub(super) fn run_metric_columns<'a>(own: &Own) -> Vec<Sourced<JobLine<'a>>> {
             Column::maybe(
                 format!("{name}_unit"),
                 "Its unit.",
-                "nobody names one, or it is not reported",
+                "the worker names none, or does not report the metric",
                 move |line: &JobLine<'a>| {
                     others.iter().find(|metric| metric.of_run(line.run).is_some())?.unit.clone()
                 },
@@ -67,7 +67,7 @@ pub(super) fn run_metric_columns<'a>(own: &Own) -> Vec<Sourced<JobLine<'a>>> {
     by_column(own).into_iter().flat_map(columns).collect()
 }
 
-/// What `summary.csv` tells of the metrics. A row whose runs name different units has no statistics.
+/// The columns of the metrics in `summary.csv`. A row whose runs name different units has no statistics.
 pub(super) fn row_metric_columns<'a>(own: &Own) -> Vec<Sourced<&'a Row<'a>>> {
     let columns = |(name, metrics): (String, Vec<Metric>)| {
         let column = |suffix: &str, meaning: &'static str, value: fn(&Summary) -> f64| {
@@ -95,7 +95,7 @@ pub(super) fn row_metric_columns<'a>(own: &Own) -> Vec<Sourced<&'a Row<'a>>> {
         let unit = Column::maybe(
             format!("{name}_unit"),
             "Its unit.",
-            "nobody names one, or no run reports it",
+            "no worker names one, or no run reports the metric",
             move |row: &&'a Row<'a>| only(&others, row)?.0.unit.clone(),
         );
         numbers.into_iter().chain([unit.from(Source::Worker)])

@@ -58,7 +58,7 @@ pub(in crate::analysis) fn point_columns<'a>(own: &Own) -> Columns<PointLine<'a>
 fn throughput<'a>() -> Vec<Of<'a>> {
     vec![
         Of::maybe("n", "Runs that count.", NO_THROUGHPUT, |line| Some(line.row.statistics.as_ref().ok()?.n)),
-        Of::maybe("geometric_mean_samples_per_s", "Their throughput.", NO_THROUGHPUT, |line| {
+        Of::maybe("geometric_mean_samples_per_s", "The throughput of the row.", NO_THROUGHPUT, |line| {
             line.row.samples_per_s()
         }),
         Of::known("bytes_source", "`measured`, `modelled` or `estimated`.", |line| {
@@ -67,7 +67,7 @@ fn throughput<'a>() -> Vec<Of<'a>> {
         Of::maybe(
             "optimizer_in_bytes",
             "The optimizer whose step is among the modelled bytes: `sgd` or `adamw`.",
-            "the bytes are not modelled, or nobody says which optimizer trained",
+            "the bytes are not modelled, or the optimizer is unknown",
             |line| {
                 let is_modelled = line.point.source == BytesSource::Modelled;
                 line.row.cost.as_ref().ok().filter(|_| is_modelled)?.described()?.optimizer
@@ -88,7 +88,7 @@ fn throughput<'a>() -> Vec<Of<'a>> {
             "The same at the upper end, or for the fastest run.",
             |line| line.point.place.attained.high / 1e9,
         ),
-        Of::maybe("flops_convention", CONVENTION, "nobody counts the FLOPs of the network", |line| {
+        Of::maybe("flops_convention", CONVENTION, "the FLOPs of the network are unknown", |line| {
             Some(line.row.cost.as_ref().ok()?.convention())
         }),
         Of::known(
@@ -97,7 +97,7 @@ fn throughput<'a>() -> Vec<Of<'a>> {
             |line| line.point.attainable / 1e9,
         ),
         Of::known("bound", BOUND, |line| line.point.bound.to_string()),
-        Of::known("above_roof", "`true` if it lies above its roof.", |line| line.point.is_above_roof()),
+        Of::known("above_roof", "`true` if the point is above its roof.", |line| line.point.is_above_roof()),
     ]
 }
 
@@ -106,7 +106,7 @@ fn roofs<'a>() -> Vec<Sourced<PointLine<'a>>> {
         Of::maybe(
             "clock_mhz",
             "The median over the runs that count of the device's mean clock within the window.",
-            "nobody read it within the window",
+            "it was not read within the window",
             |line| line.row.clock_mhz(),
         )
         .from(Source::Computed),
@@ -117,9 +117,12 @@ fn roofs<'a>() -> Vec<Sourced<PointLine<'a>>> {
             |line| Some(line.ceiling()?.flops_per_s.high / 1e9),
         )
         .from(Source::Peaks),
-        Of::maybe("peak_least_gflop_per_s", "Its lower end; the same if it is no range.", NO_PEAK, |line| {
-            Some(line.ceiling()?.flops_per_s.low / 1e9)
-        })
+        Of::maybe(
+            "peak_least_gflop_per_s",
+            "The lower end of `peak_gflop_per_s`; the same if it is not a range.",
+            NO_PEAK,
+            |line| Some(line.ceiling()?.flops_per_s.low / 1e9),
+        )
         .from(Source::Peaks),
         Of::maybe("peak_at_clock_gflop_per_s", PEAK_AT_CLOCK, NO_CLOCK, |line| {
             Some(line.row.peak_at_clock()?.high / 1e9)
@@ -132,9 +135,12 @@ fn roofs<'a>() -> Vec<Sourced<PointLine<'a>>> {
             |line| Some(line.peaks.bandwidth?.high / 1e9),
         )
         .from(Source::Peaks),
-        Of::maybe("bandwidth_least_gb_per_s", "Its lower end.", NO_BANDWIDTH, |line| {
-            Some(line.peaks.bandwidth?.low / 1e9)
-        })
+        Of::maybe(
+            "bandwidth_least_gb_per_s",
+            "The lower end of `bandwidth_gb_per_s`.",
+            NO_BANDWIDTH,
+            |line| Some(line.peaks.bandwidth?.low / 1e9),
+        )
         .from(Source::Peaks),
         Of::maybe(
             "knee_flop_per_byte",

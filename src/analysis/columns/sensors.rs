@@ -1,4 +1,4 @@
-//! The columns of `metrics.csv` that tell what sensors showed. Those of each sensor come from its declaration.
+//! The columns of `metrics.csv` with the values of sensors. Those of each sensor come from its declaration.
 
 use super::job_line::JobLine;
 use super::price::ENERGY_SOURCE;
@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn what_sensors_showed_stands_in_columns() {
+    fn values_of_sensors_are_in_columns() {
         let column = columns(|record| {
             record.observed.gate = Some(Gate { waited_s: 7.5, gave_up: Some("too hot".to_owned()) });
             let telemetry = Telemetry {
@@ -267,12 +267,12 @@ mod tests {
         assert_eq!(foreign(Some(GpuTelemetry::default())), "none");
         let unknown = GpuTelemetry { unknown_processes_samples: 2, ..GpuTelemetry::default() };
         assert_eq!(foreign(Some(unknown)), "unknown");
-        let nobody_looked = columns(|_| {});
+        let unwatched = columns(|_| {});
         for name in ["telemetry_samples", "cpu_mean_mhz", "gpu_throttle_reasons", "gate_gave_up"] {
-            assert_eq!(nobody_looked(name), "NA", "{name}");
+            assert_eq!(unwatched(name), "NA", "{name}");
         }
         for name in ["cpu_energy_source", "gpu_energy_source"] {
-            assert_eq!(nobody_looked(name), "not measured", "{name}");
+            assert_eq!(unwatched(name), "not measured", "{name}");
         }
     }
 }

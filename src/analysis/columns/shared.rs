@@ -61,7 +61,7 @@ fn parameter_columns<T: OfConfig>(own: &Own) -> Vec<Column<T>> {
             format!(
                 "The declared value of the parameter {name}, one column for each that some config declares."
             ),
-            "nobody declared it",
+            "it was not declared",
             move |line: &T| line.key().param(&parameter),
         )
         .with_role(Role::Setting)
@@ -100,7 +100,7 @@ pub(in crate::analysis) fn unit_column<T: OfRow>() -> Sourced<T> {
 
 /// The meaning of the column `unit`.
 pub(super) const UNIT: &str =
-    "What a sample is, in the plural: `images`, `tokens`; `samples` if nobody says.";
+    "What a sample is, in the plural: `images`, `tokens`; `samples` if the worker does not say.";
 
 /// The meaning of the column `flops_convention`.
 pub(super) const CONVENTION: &str = "How these FLOPs are counted: `layer-by-layer`, `seed1` (twice the \

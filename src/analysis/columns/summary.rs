@@ -19,7 +19,7 @@ const NO_RESULT: &str = "the row has no result";
 const NO_STATISTICS: &str = "no run counts";
 const ONE_RUN: &str = "fewer than two runs count";
 const TOO_FEW: &str = "too few runs count";
-const NO_COST: &str = "nobody counts the FLOPs of the network";
+const NO_COST: &str = "the FLOPs of the network are unknown";
 const NO_PEAKS: &str = "no peaks file is for the device";
 const NO_NCU: &str = "no `ncu` job of the config counted it";
 const NO_TIME: &str = "no `ncu` job counted the kernels' FLOPs, bytes and time in full, or a roof is unknown";
@@ -173,7 +173,7 @@ fn cost<'a>() -> Vec<Sourced<&'a Row<'a>>> {
     vec![
         Of::maybe(
             "parameters",
-            "Trainable parameters, from where the FLOPs come from.",
+            "Trainable parameters, from the source of the FLOPs.",
             "the FLOPs are unknown, or the worker does not report it",
             |row| row.cost.as_ref().ok()?.parameters(),
         )
@@ -249,7 +249,7 @@ fn cost<'a>() -> Vec<Sourced<&'a Row<'a>>> {
         Of::maybe(
             "clock_mhz",
             "The median over the runs that count of the device's mean clock within the window.",
-            "nobody read it within the window",
+            "it was not read within the window",
             |row| row.clock_mhz(),
         )
         .from(Source::Computed),

@@ -4,8 +4,8 @@ use super::pairing::{differences, is_paired};
 use super::{Comparison, Rate, Sides};
 use crate::stats::{Estimate, TooFew, mean_over_blocks};
 
-/// The log of the geometric mean, for these configs and no others: its error is that of the measurement. Paired if all
-/// configs are; then what hits a block in every config is in the interval. Otherwise both sides stand for themselves,
+/// The log of the geometric mean for these configs; its error is that of the measurement. Paired if all configs are;
+/// the interval then includes disturbances of a block in every config. Otherwise both sides are estimated separately,
 /// each with its blocks.
 ///
 /// # Errors
@@ -32,12 +32,12 @@ impl Comparison {
     }
 }
 
-/// What is taken to be independent of the rest.
+/// The unit that is assumed to be independent of the rest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Block {
     /// A block, by its number.
     Shared(usize),
-    /// A run that belongs to none, by its config and its place there.
+    /// A run without a block, by its config and its place there.
     Alone(usize, usize),
 }
 

@@ -1,19 +1,21 @@
-//! Two sides compared config by config: which is faster, slower or the same, and what cannot be told. Callers say which
-//! runs count, on which side a run is, and in which block; nothing here knows records.
+//! Comparison of two sides config by config, with the verdicts *faster*, *slower*, *same* and *cannot tell*. The input
+//! is a table of [`Sides`], the throughputs of both sides with their blocks; callers choose the runs. The output is a
+//! [`Comparison`].
 //!
 //! - **The number** is the ratio of throughputs, second side ÷ first: the mean of the differences of their logs.
-//! - **Paired by block**, if three blocks or more hold both sides, and there are half as many as runs of the smaller
-//!   side. What slowed a block then cancels. Otherwise by Welch.
+//! - **Paired by block**, if three blocks or more contain both sides, and there are half as many as runs of the smaller
+//!   side. A slow block then cancels. Otherwise by Welch.
 //! - **The scatter** of a paired config is its own, shrunk across the table ([`crate::stats::shrink`]). Unpaired
-//!   variances stay as they are: a slow block is in all of them, so they say less of each other than shrinking assumes.
-//! - **Errors** are held by Holm's step-down over the table: in at most 5 % of tables is any *faster* or *slower*
-//!   false, and in at most 5 % any *same*. A config cannot be wrong in both ways: without a difference, *same* is true.
-//! - ***Same*** needs two one-sided tests to say that the ratio is within the margin. It takes precedence: a difference
-//!   that is real and smaller than the margin is *same*.
-//! - **Too few:** with fewer than three pairs, or three runs of each side, nothing is told.
+//!   variances are not shrunk: they share the slow blocks, so they are less independent than shrinking assumes.
+//! - **Errors** are limited by Holm's step-down over the table: at most 5 % of tables have a false *faster* or
+//!   *slower*, and at most 5 % a false *same*. A config cannot be wrong in both ways: without a difference, *same* is
+//!   true.
+//! - ***Same*** needs two one-sided tests that the ratio is within the margin. It takes precedence: a significant
+//!   difference that is smaller than the margin is *same*.
+//! - **Too few:** with fewer than three pairs, or three runs of each side, the result is [`TooFew`].
 //!
 //! Margins and limits are shares of throughput lost: 2 % means down to 0.98 and up to 1 ÷ 0.98, so that swapped sides
-//! swap the verdicts and change nothing else. `docs/statistics.md` says how often these rules are wrong.
+//! merely swap the verdicts. `docs/statistics.md` lists the error rates of these rules.
 
 mod gate;
 mod geometric;
@@ -37,29 +39,29 @@ pub struct Rate {
     /// Samples per second; greater than 0.
     pub per_s: f64,
     /// The block, on a numbering common to both sides and all configs: runs of one block were made close in time.
-    /// `None` if it belongs to none.
+    /// `None` without a block.
     pub block: Option<usize>,
 }
 
 /// The two sides of a config.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Sides {
-    /// The side that is compared with.
+    /// The baseline side.
     pub from: Vec<Rate>,
-    /// The side that is compared.
+    /// The side that is compared with it.
     pub to: Vec<Rate>,
 }
 
-/// What a comparison is to hold to.
+/// The settings of a comparison.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Settings {
-    /// The loss of throughput that makes no difference, as a share.
+    /// The loss of throughput that counts as no difference, as a share.
     pub margin: f64,
     /// The probability that any verdict of a kind is false in a table.
     pub error: f64,
-    /// The confidence of the intervals, each by itself.
+    /// The confidence of each interval, without correction.
     pub confidence: f64,
-    /// The probability with which the repeats that [`Comparison::would_decide`] tells decide.
+    /// The probability of a decision with the repeats of [`Comparison::would_decide`].
     pub power: f64,
 }
 
@@ -69,7 +71,7 @@ impl Default for Settings {
     }
 }
 
-/// What is said of a config.
+/// The verdict on a config.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
     /// The second side is faster.
@@ -85,13 +87,13 @@ pub enum Verdict {
 /// How the runs of a config were compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pairing {
-    /// By so many blocks that hold both sides.
+    /// By this number of blocks that contain both sides.
     ByBlock(usize),
-    /// Not paired: the runs of each side.
+    /// Not paired; the numbers of runs.
     Unpaired {
-        /// Those of the first.
+        /// On the first side.
         from: usize,
-        /// Those of the second.
+        /// On the second side.
         to: usize,
     },
 }
@@ -103,31 +105,31 @@ pub struct Compared {
     pub pairing: Pairing,
     /// The log of the ratio.
     pub log_ratio: Estimate,
-    /// The ratio's interval, by itself: it is no wider because the table is long.
+    /// The ratio's interval, not corrected for the length of the table.
     pub interval: Interval,
     /// Holm's p-value of "there is no difference".
     pub p_equal: f64,
     /// Holm's p-value of "the difference reaches the margin".
     pub p_beyond: f64,
-    /// What is said.
+    /// The verdict, corrected for the length of the table.
     pub verdict: Verdict,
-    /// The variance of the log ratio times the repeats, if all repeats were alike.
+    /// The variance of the log ratio times the repeats, if all repeats are equal.
     variance: f64,
 }
 
-/// How many repeats of each side would decide a config, if what was seen is true.
+/// How many repeats of each side would decide a config, if the observed ratio and scatter are true.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WouldDecide {
-    /// The repeats, those that there are included.
+    /// The repeats, including the existing ones.
     pub repeats: usize,
-    /// What they would say.
+    /// The verdict with them.
     pub verdict: Verdict,
 }
 
 /// A comparison.
 #[derive(Clone, Debug)]
 pub struct Comparison {
-    /// What it holds to.
+    /// Its settings.
     pub settings: Settings,
     /// Each config, in the given order.
     pub configs: Vec<Result<Compared, TooFew>>,
@@ -139,7 +141,7 @@ pub struct Comparison {
     table: Vec<Sides>,
 }
 
-/// The probability that configs of one ratio are said to disagree.
+/// The probability that configs of one ratio are reported to disagree.
 const DISAGREE: f64 = 0.01;
 
 impl Comparison {

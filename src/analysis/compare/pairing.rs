@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::{Pairing, Rate, Sides};
 use crate::stats::{Estimate, MEAN_INTERVAL_NEEDS, TooFew, mean};
 
-/// A config before the table has its say.
+/// The estimate of a config from its own runs, before shrinking and correction.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Own {
     pub(super) pairing: Pairing,
@@ -14,7 +14,8 @@ pub(super) struct Own {
     pub(super) variance: f64,
 }
 
-/// The difference of logs in each block that holds both sides. Several runs of a side in a block count as their mean.
+/// The difference of logs in each block that contains both sides. Several runs of a side in a block count as their
+/// mean.
 pub(super) fn differences(sides: &Sides) -> Vec<(usize, f64)> {
     let mut blocks: BTreeMap<usize, [Vec<f64>; 2]> = BTreeMap::new();
     for (side, rates) in [&sides.from, &sides.to].into_iter().enumerate() {
@@ -28,13 +29,13 @@ pub(super) fn differences(sides: &Sides) -> Vec<(usize, f64)> {
     blocks.into_iter().filter_map(|(block, sides)| Some((block, difference(sides)?))).collect()
 }
 
-/// Whether a config is compared block by block. Its throughputs have no say in this.
+/// Whether a config is compared block by block. That does not depend on its throughputs.
 pub(super) fn is_paired(sides: &Sides) -> bool {
     let pairs = differences(sides).len();
     pairs >= MEAN_INTERVAL_NEEDS && 2 * pairs >= sides.from.len().min(sides.to.len())
 }
 
-/// The config by itself.
+/// The estimate of a config from its own runs.
 ///
 /// # Errors
 /// It has too few pairs, or too few runs on a side.

@@ -1,15 +1,15 @@
-//! How often verdicts are wrong and how often they are found, by simulation. The table in `docs/statistics.md` is what
-//! `just calibrate-statistics` prints.
+//! Simulated error rates and power of the verdicts. `just calibrate-statistics` prints the table in
+//! `docs/statistics.md`.
 
 use super::*;
 use crate::analysis::promise::{self, Promise, Share};
 use crate::random::SplitMix64;
 use crate::stats::Interval;
 
-/// The tables of a scenario in the ordinary tests.
+/// The number of tables per scenario in the ordinary tests.
 const SHORT: usize = 60;
 
-/// What is simulated: logs of throughput = block + side + scatter.
+/// The simulated model: log of throughput = block + side + scatter.
 #[derive(Clone, Copy)]
 struct World {
     configs: usize,
@@ -17,22 +17,22 @@ struct World {
     /// Standard deviations of the logs.
     block: f64,
     within: Within,
-    /// That of a disturbance which hits one side of a block in all configs.
+    /// That of a disturbance of one side of a block, in all configs.
     one_sided: f64,
     /// The share of runs that lose 8 %.
     slow: f64,
     /// Whether the blocks of the sides are the same.
     paired: bool,
-    /// What a config loses on the second side, as a share.
+    /// The loss of a config on the second side, as a share.
     loss: fn(usize) -> f64,
 }
 
-/// How runs of a config scatter.
+/// The scatter of the runs of a config.
 #[derive(Clone, Copy)]
 enum Within {
-    /// By this standard deviation.
+    /// This standard deviation.
     Alike(f64),
-    /// By one between these, drawn anew for each config on a logarithmic scale.
+    /// One between these, drawn for each config on a logarithmic scale.
     Between(f64, f64),
 }
 
@@ -48,24 +48,24 @@ const USUAL: World = World {
     loss: |_| 0.0,
 };
 
-/// What is counted in a table.
+/// The counted event of a table.
 #[derive(Clone, Copy)]
 enum Event {
-    /// A verdict that is not true.
+    /// Any false verdict.
     Any,
     /// *Same*, of a config that reaches the margin.
     FalseSame,
-    /// The first config is told to be slower.
+    /// The verdict of the first config is *slower*.
     FirstSlower,
-    /// The share of configs that are told to be the same.
+    /// The share of configs with the verdict *same*.
     ShareSame,
-    /// The share of intervals of 95 % that do not cover.
+    /// The share of 95 % intervals that do not cover the true ratio.
     Uncovered,
-    /// The interval of 95 % of the geometric mean does not cover.
+    /// The 95 % interval of the geometric mean does not cover the true one.
     MeanUncovered,
     /// The gate at a limit of 5 % fails the table.
     Fails,
-    /// The configs are said to disagree.
+    /// The configs are reported to disagree.
     Disagrees,
 }
 
@@ -172,7 +172,7 @@ impl World {
 }
 
 impl Event {
-    /// How much of it is in `comparison`: 0 or 1, or a share of the configs.
+    /// Its count in `comparison`: 0 or 1, or a share of the configs.
     fn count(self, world: &World, comparison: &Comparison) -> f64 {
         let configs = || comparison.configs.iter().enumerate().map(|(index, one)| (index, one.unwrap()));
         let any = |wrong: &dyn Fn(usize, Compared) -> bool| {
@@ -227,7 +227,7 @@ fn promises_are_kept() {
 /// `just calibrate-statistics` runs this.
 #[test]
 #[ignore = "takes long unless optimized; `just calibrate-statistics` runs it"]
-#[expect(clippy::disallowed_methods, reason = "how many tables is told by the recipe")]
+#[expect(clippy::disallowed_methods, reason = "the recipe sets the number of tables")]
 fn calibrate() {
     let tables = std::env::var("SIMULATED_TABLES").map_or(1000, |text| text.parse().expect("a whole number"));
     let shares = scenarios().into_iter().map(|scenario| Share {

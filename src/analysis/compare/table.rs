@@ -1,4 +1,4 @@
-//! From the runs of all configs to the table.
+//! The comparison of all configs: estimates, shrunk variances, corrected p-values, verdicts.
 
 use super::geometric::geometric_mean;
 use super::pairing::{Own, own};
@@ -6,19 +6,19 @@ use super::verdict::{Tested, verdict};
 use super::{Compared, Comparison, Pairing, Settings, Sides, distance};
 use crate::stats::{self, Estimate, TooFew, Variance};
 
-/// The least number of paired configs for their variances to be shrunk. With five to eight, what they have in common is
-/// so poorly known that up to 7 % of tables hold a false verdict.
+/// The least number of paired configs for their variances to be shrunk. With five to eight, the common variance is so
+/// uncertain that up to 7 % of tables contain a false verdict.
 const LENDS_FROM: usize = 10;
 
 /// Compares the sides of each config.
 pub fn compare(table: &[Sides], settings: Settings) -> Comparison {
     let mut rows: Vec<Result<Own, TooFew>> = table.iter().map(own).collect();
     let prior = shrink(&mut rows);
-    let told: Vec<Own> = rows.iter().filter_map(|row| row.ok()).collect();
+    let estimated: Vec<Own> = rows.iter().filter_map(|row| row.ok()).collect();
     let adjusted = |p: fn(&Estimate, f64) -> f64| {
-        // Without any scatter there is nothing to judge a difference by.
+        // Without any scatter a difference cannot be tested.
         let known = |estimate: &Estimate| estimate.standard_error > 0.0;
-        let p_values: Vec<f64> = told
+        let p_values: Vec<f64> = estimated
             .iter()
             .map(|row| if known(&row.log_ratio) { p(&row.log_ratio, distance(settings.margin)) } else { 1.0 })
             .collect();
@@ -47,7 +47,7 @@ pub fn compare(table: &[Sides], settings: Settings) -> Comparison {
     Comparison { settings, geometric_mean: geometric_mean(&counted), configs, prior, table: table.to_vec() }
 }
 
-/// Gives each paired config the variance that the table makes likely, and returns what they have in common.
+/// Shrinks the variance of each paired config towards that of the table, and returns their common variance.
 fn shrink(rows: &mut [Result<Own, TooFew>]) -> Option<Variance> {
     let mut paired: Vec<(usize, &mut Own)> = rows
         .iter_mut()

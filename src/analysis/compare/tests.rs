@@ -28,23 +28,25 @@ fn moved(by: [f64; 5]) -> Vec<f64> {
 }
 
 #[test]
-fn what_slowed_a_block_cancels_if_both_sides_are_in_it() {
+fn slow_blocks_cancel_if_they_contain_both_sides() {
     let to = moved([-0.05, -0.051, -0.049, -0.05, -0.05]);
-    let told = one(paired(&SLOW_BLOCKS, &to));
-    assert_eq!((told.pairing, told.verdict), (Pairing::ByBlock(5), Verdict::Slower));
-    assert!((told.ratio() - (-0.05f64).exp()).abs() < 1e-12);
+    let config = one(paired(&SLOW_BLOCKS, &to));
+    assert_eq!((config.pairing, config.verdict), (Pairing::ByBlock(5), Verdict::Slower));
+    assert!((config.ratio() - (-0.05f64).exp()).abs() < 1e-12);
     assert!(
-        told.interval.low < told.ratio() && told.ratio() < told.interval.high && told.interval.high < 0.96
+        config.interval.low < config.ratio()
+            && config.ratio() < config.interval.high
+            && config.interval.high < 0.96
     );
-    let told = one(unpaired(&SLOW_BLOCKS, &to));
-    assert_eq!((told.pairing, told.verdict), (Pairing::Unpaired { from: 5, to: 5 }, Verdict::CannotTell));
+    let config = one(unpaired(&SLOW_BLOCKS, &to));
+    assert_eq!((config.pairing, config.verdict), (Pairing::Unpaired { from: 5, to: 5 }, Verdict::CannotTell));
 }
 
 #[test]
-fn same_means_within_the_margin_even_if_a_small_difference_is_certain() {
-    let told = one(paired(&SLOW_BLOCKS, &moved([0.010, 0.011, 0.009, 0.010, 0.010])));
-    assert!(told.p_equal < 0.001 && told.interval.low > 1.0);
-    assert_eq!(told.verdict, Verdict::Same);
+fn significant_differences_within_the_margin_are_same() {
+    let config = one(paired(&SLOW_BLOCKS, &moved([0.010, 0.011, 0.009, 0.010, 0.010])));
+    assert!(config.p_equal < 0.001 && config.interval.low > 1.0);
+    assert_eq!(config.verdict, Verdict::Same);
     let strict = Settings { margin: 0.005, ..Settings::default() };
     let sides = paired(&SLOW_BLOCKS, &moved([0.010, 0.011, 0.009, 0.010, 0.010]));
     assert_eq!(compare(&[sides], strict).configs[0].unwrap().verdict, Verdict::Faster);
@@ -64,8 +66,8 @@ fn two_runs_decide_nothing() {
 /// Runs without any scatter come from a counter or a mistake, not from a clock.
 #[test]
 fn no_scatter_decides_nothing() {
-    let told = one(paired(&[1.0; 3], &[0.5; 3]));
-    assert_eq!(told.verdict, Verdict::CannotTell);
+    let config = one(paired(&[1.0; 3], &[0.5; 3]));
+    assert_eq!(config.verdict, Verdict::CannotTell);
     assert_eq!(
         gate(&compare(&[paired(&[1.0; 3], &[0.5; 3])], Settings::default()), 0.05),
         Gate::CannotTell(vec![0])
@@ -74,7 +76,7 @@ fn no_scatter_decides_nothing() {
 
 #[test]
 fn runs_that_left_their_block_are_not_paired() {
-    // Side two was measured again, in blocks of its own: two pairs are left of five runs.
+    // Side two was measured again in separate blocks: two pairs are left of five runs.
     let mut sides = paired(&SLOW_BLOCKS, &SLOW_BLOCKS);
     for rate in &mut sides.to[2..] {
         rate.block = rate.block.map(|block| block + 10);
@@ -84,24 +86,24 @@ fn runs_that_left_their_block_are_not_paired() {
     let mut sides = paired(&[5.0, 5.1, 5.2, 5.0], &[5.0, 5.11, 5.21, 5.04]);
     sides.to[3].block = Some(0);
     sides.from.pop();
-    let told = one(sides);
-    assert_eq!(told.pairing, Pairing::ByBlock(3));
-    assert!((told.log_ratio.value - (0.02 + 0.01 + 0.01) / 3.0).abs() < 1e-12);
+    let config = one(sides);
+    assert_eq!(config.pairing, Pairing::ByBlock(3));
+    assert!((config.log_ratio.value - (0.02 + 0.01 + 0.01) / 3.0).abs() < 1e-12);
 }
 
 #[test]
 fn few_pairs_among_many_runs_are_not_enough() {
-    // Three blocks in common, of eight runs a side; then two, of four.
+    // Three common blocks, of eight runs per side; then two, of four.
     for (runs, common) in [(8, 3), (4, 2)] {
         let logs: Vec<f64> = (0..runs).map(|run| 5.0 + 0.01 * (run % 3) as f64).collect();
         let other = |run: usize| Some(if run < common { run } else { run + 100 });
-        let told = one(Sides { from: rates(&logs, Some), to: rates(&logs, other) });
-        assert_eq!(told.pairing, Pairing::Unpaired { from: runs, to: runs });
+        let config = one(Sides { from: rates(&logs, Some), to: rates(&logs, other) });
+        assert_eq!(config.pairing, Pairing::Unpaired { from: runs, to: runs });
     }
 }
 
 #[test]
-fn configs_with_few_repeats_lend_nothing_until_there_are_enough_of_them() {
+fn variances_are_shrunk_only_with_enough_configs() {
     let config = paired(&[5.0, 5.1, 5.2], &[5.0, 5.11, 5.21]);
     assert_eq!(compare(&vec![config.clone(); 9], Settings::default()).prior, None);
     let enough = compare(&vec![config; 10], Settings::default());
@@ -114,7 +116,7 @@ fn a_share_lost_is_a_distance_of_logs() {
     assert!((distance(0.02) + 0.98f64.ln()).abs() < 1e-15);
 }
 
-/// What fails a limit alone does not fail it among others.
+/// A config that fails a limit in a table of one can pass in a longer table.
 #[test]
 fn a_gate_corrects_for_the_length_of_the_table() {
     let near = paired(&SLOW_BLOCKS, &moved([-0.053, -0.093, -0.063, -0.083, -0.073]));
@@ -125,7 +127,7 @@ fn a_gate_corrects_for_the_length_of_the_table() {
 }
 
 #[test]
-fn a_gate_tells_slower_from_doubt() {
+fn a_gate_distinguishes_slower_from_cannot_tell() {
     let gate_of =
         |by: [f64; 5]| gate(&compare(&[paired(&SLOW_BLOCKS, &moved(by))], Settings::default()), 0.05);
     assert_eq!(gate_of([-0.10, -0.11, -0.10, -0.09, -0.10]), Gate::Slower(vec![0]));
@@ -134,7 +136,7 @@ fn a_gate_tells_slower_from_doubt() {
 }
 
 #[test]
-fn more_repeats_are_asked_for_until_there_is_a_verdict() {
+fn suggests_more_repeats_until_there_is_a_verdict() {
     let table = [paired(&SLOW_BLOCKS, &moved([-0.03, 0.0, -0.05, 0.01, -0.02]))];
     let comparison = compare(&table, Settings::default());
     let needed = comparison.would_decide(0).unwrap();
@@ -174,21 +176,21 @@ proptest! {
         }
     }
 
-    /// What is said follows from the numbers beside it.
+    /// A verdict follows from the numbers of its config.
     #[test]
     fn verdicts_follow_from_the_intervals(table in tables()) {
         let comparison = compare(&table, Settings::default());
         prop_assert_eq!(comparison.configs.len(), table.len());
-        for (index, told) in comparison.configs.iter().enumerate() {
-            let Ok(told) = told else { continue };
-            match told.verdict {
-                Verdict::Faster => prop_assert!(told.interval.low > 1.0),
-                Verdict::Slower => prop_assert!(told.interval.high < 1.0),
-                Verdict::Same => prop_assert!(told.ratio() > 0.98 && told.ratio() < 1.0 / 0.98),
+        for (index, config) in comparison.configs.iter().enumerate() {
+            let Ok(config) = config else { continue };
+            match config.verdict {
+                Verdict::Faster => prop_assert!(config.interval.low > 1.0),
+                Verdict::Slower => prop_assert!(config.interval.high < 1.0),
+                Verdict::Same => prop_assert!(config.ratio() > 0.98 && config.ratio() < 1.0 / 0.98),
                 Verdict::CannotTell => {}
             }
             if let Some(needed) = comparison.would_decide(index) {
-                prop_assert!(told.verdict == Verdict::CannotTell);
+                prop_assert!(config.verdict == Verdict::CannotTell);
                 prop_assert!(needed.repeats > 3);
             }
         }

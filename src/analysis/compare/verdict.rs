@@ -1,4 +1,4 @@
-//! What is said of a config, and what it would take to say more.
+//! The verdict on a config, and the number of repeats that would decide it.
 
 use super::{Comparison, Pairing, Verdict, WouldDecide, distance};
 use crate::stats::Design;
@@ -18,7 +18,7 @@ impl Verdict {
     }
 }
 
-/// What a verdict rests on.
+/// The p-values and the direction that a verdict is computed from.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Tested {
     pub(super) log_ratio: f64,
@@ -40,21 +40,22 @@ pub(super) fn verdict(tested: Tested, error: f64) -> Verdict {
 }
 
 impl Comparison {
-    /// How many repeats of each side would decide config `index`, if its ratio and scatter are as seen. `None` if it is
-    /// decided or has no ratio, and if no number would. The ratio seen is itself uncertain, so this is a guide.
+    /// How many repeats of each side would decide config `index`, if its true ratio and scatter are the observed ones.
+    /// `None` if it is decided or has no ratio, or if no number would. The observed ratio is uncertain, so this is a
+    /// guide.
     pub fn would_decide(&self, index: usize) -> Option<WouldDecide> {
         let config = self.configs.get(index)?.as_ref().ok()?;
         if config.verdict != Verdict::CannotTell {
             return None;
         }
-        let told = self.configs.iter().filter(|config| config.is_ok()).count();
+        let compared = self.configs.iter().filter(|config| config.is_ok()).count();
         let (freedom_each, repeats) = match config.pairing {
             Pairing::ByBlock(pairs) => (1.0, pairs),
             Pairing::Unpaired { from, to } => (2.0, from.min(to)),
         };
         let lent = (config.log_ratio.freedom - freedom_each * (repeats - 1) as f64).max(0.0);
-        // Holm's first step is the strictest, so this is enough whatever the other configs say.
-        let error = self.settings.error / told as f64;
+        // Holm's first step is the strictest, so this is enough for any verdicts of the other configs.
+        let error = self.settings.error / compared as f64;
         let design =
             Design { variance: config.variance, freedom_each, lent, error, power: self.settings.power };
         let seen = config.log_ratio.value;

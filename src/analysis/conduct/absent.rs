@@ -1,16 +1,17 @@
-//! What a worker could report and does not.
+//! Remarks about optional fields of `measurement.json` that the worker does not report, such as
+//! `details.device_name`. Each names what a report lacks without the field.
 
-use super::{Remark, Weight, remark};
+use super::{Remark, Texts, Weight, remark};
 use crate::analysis::cost::{Cost, FlopsConvention, NoCost, cost};
 use crate::job::{Device, Key};
 use crate::protocol::Measurement;
 use crate::threshold::Threshold;
 
-/// A part of a measurement that may be left out.
-struct Part {
-    /// Its path.
+/// An optional field of a measurement, with the texts of its remark.
+struct OptionalField {
+    /// The path of the field, such as `details.versions`.
     about: &'static str,
-    /// Whether the worker leaves it out, though it could have it.
+    /// Whether the field applies to the job and is missing.
     is_absent: fn(&Key, &Measurement) -> bool,
     /// What to report.
     change: &'static str,
@@ -18,115 +19,110 @@ struct Part {
     loss: &'static str,
 }
 
-/// The parts that something depends on, the most important first.
-const PARTS: &[Part] = &[
-    Part {
+/// The optional fields that a report depends on, the most important first.
+const OPTIONAL_FIELDS: &[OptionalField] = &[
+    OptionalField {
         about: "details.device_name",
         is_absent: |_, it| it.details.device_name.is_none(),
-        change: "report the device's own name, as its driver or `/proc/cpuinfo` tells it",
+        change: "report the name of the device, as its driver or `/proc/cpuinfo` shows it",
         loss: "no peaks and no roofline, and runs on different devices can be pooled",
     },
-    Part {
+    OptionalField {
         about: "details.device_uuid",
         is_absent: |key, it| matches!(key.device, Device::Cuda(_)) && it.details.device_uuid.is_none(),
         change: "report the UUID of the GPU, as `nvidia-smi -L` shows it",
-        loss: "nobody notices that a job ran on another GPU of the same name",
+        loss: "a job on another GPU of the same name goes unnoticed",
     },
-    Part {
+    OptionalField {
         about: "details.versions",
         is_absent: |_, it| it.details.versions.is_empty(),
         change: "report the versions of the libraries that matter, such as `{ \"torch\": \"2.11.0\" }`",
         loss: "runs with different libraries are pooled, and an upgrade goes unnoticed",
     },
-    Part {
+    OptionalField {
         about: "details.window_started_at",
         is_absent: |_, it| it.details.window_started_at.is_none(),
         change: "report the seconds since 1970 at the window's start: in Python `time.time()`",
         loss: "sensors are those of the whole job, and there is no energy of the window",
     },
-    Part {
+    OptionalField {
         about: "details.first_step_s",
         is_absent: |_, it| it.details.first_step_s.is_none(),
         change: "report the seconds from the process's start to the first training step",
-        loss: "`metrics.csv` does not tell how long loading takes",
+        loss: "`metrics.csv` does not show how long loading takes",
     },
-    Part {
+    OptionalField {
         about: "details.data_wait_s",
         is_absent: |_, it| it.details.data_wait_s.is_none(),
         change: "report the seconds of the window in which training waited for data; 0 if it never does",
-        loss: "no finding tells whether the host or the device is the limit",
+        loss: "no finding can say whether the host or the device is the bottleneck",
     },
-    Part {
+    OptionalField {
         about: "details.involuntary_switches",
         is_absent: |_, it| it.details.involuntary_switches.is_none(),
         change: "report by how much `ru_nivcsw` of `getrusage` grew over the window",
         loss: "a run that compiles more than the others of its row can be marked as contended",
     },
-    Part {
+    OptionalField {
         about: "details.peak_device_memory_bytes",
         is_absent: |key, it| key.device != Device::Cpu && it.details.peak_device_memory_bytes.is_none(),
-        change: "report what the device's allocator held at most within the window",
-        loss: "`metrics.csv` does not tell how much memory of the device a batch needs",
+        change: "report the peak of the device's allocator within the window, in bytes",
+        loss: "`metrics.csv` does not show how much device memory a batch needs",
     },
-    Part {
+    OptionalField {
         about: "unit",
         is_absent: |_, it| it.unit.is_none(),
         change: "report what a sample is, in the plural, such as `images` or `tokens`",
         loss: "the throughput is in samples/s, whatever these are",
     },
-    Part {
+    OptionalField {
         about: "effective.model",
         is_absent: |_, it| it.effective.model.is_none(),
         change: "report the name of the network that was trained",
-        loss: "nobody knows whether the worker trained what was asked for",
+        loss: "a report cannot confirm that the worker trained the requested network",
     },
 ];
 
-/// The remarks about what the measurement of a job `key` leaves out.
+/// The remarks about missing fields in the measurement of the job `key`.
 pub(super) fn remarks(key: &Key, measurement: &Measurement) -> Vec<Remark> {
-    let absent = PARTS.iter().filter(|part| (part.is_absent)(key, measurement));
-    let of_part = |part: &Part| {
-        let what = format!("the worker does not report `{}`", part.about);
-        remark(Weight::LeftOut, [part.about, &what, part.change, part.loss])
-    };
-    absent.map(of_part).chain(batch(measurement)).chain(flops(key, measurement)).collect()
-}
-
-/// The remark about a batch that nothing confirms.
-fn batch(measurement: &Measurement) -> Option<Remark> {
-    measurement.details.repeats("batch").then(|| {
+    let absent = OPTIONAL_FIELDS.iter().filter(|field| (field.is_absent)(key, measurement));
+    let of_field = |field: &OptionalField| {
+        let what = format!("the worker does not report `{}`", field.about);
         remark(
             Weight::LeftOut,
-            [
-                "batch",
-                "`batch` is not confirmed: the worker repeats it from its flags, and nothing that entered the network \
-                 shows it",
-                "loop over `window.over(loader)`, whose tensors are compared with what enters the network",
-                "nobody notices if the worker trains on a part of each batch, and its throughput is too high",
-            ],
+            Texts { about: field.about, what: &what, change: field.change, loss: field.loss },
         )
+    };
+    absent.map(of_field).chain(unconfirmed_batch(measurement)).chain(flops(key, measurement)).collect()
+}
+
+/// The remark about a batch size that the worker only repeats from its flags.
+fn unconfirmed_batch(measurement: &Measurement) -> Option<Remark> {
+    measurement.details.repeats("batch").then(|| {
+        remark(Weight::LeftOut, Texts { about: "batch", what: "`batch` is not confirmed: the worker repeats it from its flags, without checking the inputs of the \
+                 network", change: "loop over `window.over(loader)`, whose tensors are compared with what enters the network", loss: "training on a part of each batch goes unnoticed, and the throughput is too high" })
     })
 }
 
-/// The remark about FLOPs that nobody can count, or that nobody can check.
+/// The remark about FLOPs that cannot be counted, that differ from orchestrate's count, or that cannot be checked.
 fn flops(key: &Key, measurement: &Measurement) -> Option<Remark> {
     match cost(key, &[measurement], FlopsConvention::default()) {
         Err(error) => Some(uncounted(&error)),
         Ok(found) if far_off(&found).is_some() => far_off(&found),
         Ok(_) if measurement.details.parameters.is_none() => Some(remark(
             Weight::LeftOut,
-            [
-                "details.parameters",
-                "the worker does not report `details.parameters`",
-                "report the number of trainable parameters",
-                "nobody notices if the network is another one than its name says, and FLOPs are wrong",
-            ],
+            Texts {
+                about: "details.parameters",
+                what: "the worker does not report `details.parameters`",
+                change: "report the number of trainable parameters",
+                loss: "a network that differs from its name goes unnoticed, and its FLOPs are wrong",
+            },
         )),
         Ok(_) => None,
     }
 }
 
-/// The remark about FLOPs that the worker counts otherwise than orchestrate does.
+/// The remark about FLOPs that the worker counts differently from orchestrate.
 fn far_off(found: &Cost) -> Option<Remark> {
     let described = found.described()?;
     let (share, cause) = described.miscounted()?;
@@ -134,7 +130,15 @@ fn far_off(found: &Cost) -> Option<Remark> {
     let what = format!("the worker counts {reported} FLOPs per sample, and orchestrate {counted}: {cause}");
     (share.abs() > Threshold::ReportedFlops.facts().value).then(|| {
         let change = "count 2 FLOPs per MAC, forward and backward, without the optimizer";
-        remark(Weight::Wrong, ["details.flops_per_sample", &what, change, "a finding in every report"])
+        remark(
+            Weight::Wrong,
+            Texts {
+                about: "details.flops_per_sample",
+                what: &what,
+                change,
+                loss: "a finding in every report",
+            },
+        )
     })
 }
 
@@ -143,9 +147,9 @@ fn uncounted(error: &NoCost) -> Remark {
     let text = error.to_string();
     let (weight, what, change) = match error {
         NoCost::OtherNetwork { .. } => {
-            (Weight::Wrong, text.as_str(), "give a network of your own a name of its own")
+            (Weight::Wrong, text.as_str(), "use a different name for a custom network")
         }
-        // It says itself what to do.
+        // The text of the error ends with what to do.
         NoCost::NoShape { .. } => match text.split_once(": ") {
             Some((what, change)) => (Weight::LeftOut, what, change),
             None => (Weight::LeftOut, text.as_str(), "report them under `effective`"),
@@ -161,5 +165,8 @@ fn uncounted(error: &NoCost) -> Remark {
             "if it is one of the networks that `orchestrate complexity` lists, use that name",
         ),
     };
-    remark(weight, ["FLOPs", what, change, "no FLOPs, no share of the peak and no roofline"])
+    remark(
+        weight,
+        Texts { about: "FLOPs", what, change, loss: "no FLOPs, no share of the peak and no roofline" },
+    )
 }

@@ -1,34 +1,35 @@
-//! How the attempt ended.
+//! Remarks about the end of an attempt: its exit code or signal, the form of `measurement.json`, and processes that
+//! outlived the worker.
 
-use super::{Attempted, Remark, Weight, remark};
+use super::{Attempted, Remark, Texts, Weight, remark};
 use crate::protocol::{BadForm, BadMeasurement, MEASUREMENT_VARIABLE, Report, WorkerExit, mistakes};
 use crate::record::Outcome;
 use crate::text::with_causes;
 
-/// What is lost whenever an attempt fails.
+/// The loss of every remark about a failed attempt.
 const NO_RESULT: &str = "the job fails, and has no result";
 
-/// The remarks about how the attempt ended, and about the form of its `measurement.json`.
+/// The remarks about the end of an attempt, and about the form of its `measurement.json`.
 pub(super) fn remarks(attempted: &Attempted<'_>) -> Vec<Remark> {
     let outcome = &attempted.record.outcome;
     let mut found = match outcome {
-        // What was not as requested is named one by one.
+        // `asked` makes a remark about each setting that differs.
         Outcome::Succeeded | Outcome::SettingMismatch { .. } => Vec::new(),
         Outcome::BadOutput { message } => bad_output(attempted, message),
         _ => {
-            let said = wrong("exit", &format!("the worker {outcome}"), &change(outcome));
-            [said].into_iter().chain(unnamed(attempted)).chain(malformed(attempted)).collect()
+            let exit = wrong("exit", &format!("the worker {outcome}"), &change(outcome));
+            [exit].into_iter().chain(without_failure(attempted)).chain(malformed(attempted)).collect()
         }
     };
     if attempted.record.observed.left_processes {
         found.push(remark(
             Weight::Wrong,
-            [
-                "processes",
-                "the worker left processes behind, which were killed",
-                "let the worker end every process that it starts, and wait for it, before it exits",
-                "their work is cut off, and every job waits for their end",
-            ],
+            Texts {
+                about: "processes",
+                what: "the worker left processes behind, which were killed",
+                change: "let the worker end every process that it starts, and wait for it, before it exits",
+                loss: "their work is cut off, and every job waits for their end",
+            },
         ));
     }
     found
@@ -41,13 +42,13 @@ pub fn refused(why: &str) -> Remark {
     wrong("command", &format!("the worker is not started: {why}"), change)
 }
 
-/// What to change if a worker ends with this outcome.
+/// The advice for a worker that ended with `outcome`.
 fn change(outcome: &Outcome) -> String {
     let advice = match outcome {
         Outcome::Exited { code, .. } => {
             return match WorkerExit::of(*code) {
-                WorkerExit::Usage => "make the flags in the command those that the worker takes".to_owned(),
-                _ => "mend what the worker says on its standard error, or exit with 0 if it is no failure"
+                WorkerExit::Usage => "use only flags that the worker accepts".to_owned(),
+                _ => "fix the error on the worker's standard error, or exit with 0 if this is not a failure"
                     .to_owned(),
             };
         }
@@ -60,7 +61,7 @@ fn change(outcome: &Outcome) -> String {
         Outcome::OutOfMemory { .. } => "check it with a smaller `--batch`",
         Outcome::FailedToSpawn { .. } => "check the first word of the command",
         Outcome::Unsupported { .. } => {
-            "check it with a `--device`, `--precision` and `--model` that it knows here"
+            "check it with a `--device`, `--precision` and `--model` that it supports here"
         }
         Outcome::Succeeded
         | Outcome::BadOutput { .. }
@@ -71,21 +72,13 @@ fn change(outcome: &Outcome) -> String {
     advice.to_owned()
 }
 
-/// A worker that failed and does not say why in its file.
-fn unnamed(attempted: &Attempted<'_>) -> Option<Remark> {
+/// The remark about a worker that failed without writing the reason to its `measurement.json`.
+fn without_failure(attempted: &Attempted<'_>) -> Option<Remark> {
     let has_file = attempted.measurement.is_some();
-    let said_by_exit = matches!(attempted.record.outcome, Outcome::Exited { .. });
-    (said_by_exit && !has_file).then(|| {
-        remark(
-            Weight::LeftOut,
-            [
-                "failure",
-                "the worker failed without a `failure` in measurement.json",
-                "write `\"failure\": { \"kind\": \"other\", \"message\": … }`; the kinds `out_of_memory` and \
-                 `unsupported` mean something",
-                "the reason is taken from the end of standard error, and only exit codes tell what kind it is",
-            ],
-        )
+    let has_exited = matches!(attempted.record.outcome, Outcome::Exited { .. });
+    (has_exited && !has_file).then(|| {
+        remark(Weight::LeftOut, Texts { about: "failure", what: "the worker failed without a `failure` in measurement.json", change: "write `\"failure\": { \"kind\": \"other\", \"message\": … }`; the kinds `out_of_memory` and \
+                 `unsupported` have a special meaning", loss: "the reason is taken from the end of standard error, and its kind from the exit code alone" })
     })
 }
 
@@ -96,12 +89,12 @@ fn bad_output(attempted: &Attempted<'_>, message: &str) -> Vec<Remark> {
         return found;
     }
     let where_to_write = format!(
-        "write a regular file to the path in the environment variable {MEASUREMENT_VARIABLE}, which `{{out}}` in the \
-         command also gives"
+        "write a regular file to the path in the environment variable {MEASUREMENT_VARIABLE}; `{{out}}` in the \
+         command is the same path"
     );
     let (about, change) = match attempted.measurement.map(Report::parse) {
         Some(Ok(Report::Measured(_))) => {
-            ("elapsed_s", "give the seconds of the window, by a monotonic clock: no milliseconds".to_owned())
+            ("elapsed_s", "report the window in seconds by a monotonic clock, not in milliseconds".to_owned())
         }
         Some(Ok(Report::Failed(_))) => {
             ("exit", "exit with a code other than 0 if the worker failed".to_owned())
@@ -114,29 +107,29 @@ fn bad_output(attempted: &Attempted<'_>, message: &str) -> Vec<Remark> {
 /// One remark for each mistake in the form of `measurement.json`.
 fn malformed(attempted: &Attempted<'_>) -> Vec<Remark> {
     let errors = attempted.measurement.map(mistakes).unwrap_or_default();
-    errors.iter().map(|error| wrong("measurement.json", &with_causes(error), mend(error))).collect()
+    errors.iter().map(|error| wrong("measurement.json", &with_causes(error), fix(error))).collect()
 }
 
-/// What to do about a mistake of the file.
-fn mend(error: &BadMeasurement) -> &'static str {
+/// The advice for a mistake in the form of `measurement.json`.
+fn fix(error: &BadMeasurement) -> &'static str {
     match error {
         BadMeasurement::Malformed(BadForm::NotJson(_)) => {
-            "write the whole file by a library for JSON, and exit only after that"
+            "write the whole file with a JSON library before the worker exits"
         }
         BadMeasurement::Malformed(BadForm::NotFinite { .. }) => "write `null`: in Python `None`",
         BadMeasurement::Malformed(_) | BadMeasurement::Missing(_) => {
-            "`orchestrate schema --measurement` and docs/reference/measurement.md say what belongs there"
+            "`orchestrate schema --measurement` and docs/reference/measurement.md describe the format"
         }
-        BadMeasurement::UnknownSchema(_) => "write the number that is expected",
+        BadMeasurement::UnknownSchema(_) => "write the expected number",
         BadMeasurement::Impossible(_) => {
-            "count whole batches, so that `samples` is the iterations × the batch, and give seconds"
+            "count whole batches, so that `samples` is the iterations × the batch, and report seconds"
         }
         BadMeasurement::Unreadable(_) | BadMeasurement::Elsewhere(_) => {
-            "write a regular file to the path that is given"
+            "write a regular file to the given path"
         }
     }
 }
 
 fn wrong(about: &str, what: &str, change: &str) -> Remark {
-    remark(Weight::Wrong, [about, what, change, NO_RESULT])
+    remark(Weight::Wrong, Texts { about, what, change, loss: NO_RESULT })
 }

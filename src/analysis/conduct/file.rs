@@ -1,26 +1,26 @@
-//! Names in `measurement.json` that nobody reads: misspelt ones, and those that stand in the wrong place.
+//! Unknown names in `measurement.json`: misspelt ones such as `sampels`, and known ones in the wrong object.
 
 use std::collections::BTreeSet;
 
 use serde_json::{Map, Value};
 
-use super::{Attempted, Remark, Weight, remark};
+use super::{Attempted, Remark, Texts, Weight, remark};
 use crate::protocol::{ObjectForm, objects};
 use crate::text::{nearest, one_of};
 
-/// The remarks about the names in the file.
+/// The remarks about unknown names in the file, without repetitions.
 pub(super) fn remarks(attempted: &Attempted<'_>) -> Vec<Remark> {
     let file = attempted.measurement.and_then(|text| serde_json::from_str::<Value>(text).ok());
     let Some(file) = file.filter(Value::is_object) else { return Vec::new() };
-    let told: BTreeSet<String> = attempted.record.key.told().into_iter().map(|(name, _)| name).collect();
+    let params: BTreeSet<String> = attempted.record.key.passed().into_iter().map(|(name, _)| name).collect();
     let objects = objects();
     let of = |object: &ObjectForm| -> Vec<Remark> {
-        let there = standing_at(&file, object);
-        there.into_iter().flat_map(|fields| unread(fields, object, &objects, &told)).collect()
+        let found = objects_at(&file, object);
+        found.into_iter().flat_map(|fields| unknown_names(fields, object, &objects, &params)).collect()
     };
     let mut found: Vec<Remark> = Vec::new();
     for remark in objects.iter().flat_map(of) {
-        // Every rank can have the same one.
+        // Every rank can have the same mistake.
         if !found.contains(&remark) {
             found.push(remark);
         }
@@ -28,13 +28,13 @@ pub(super) fn remarks(attempted: &Attempted<'_>) -> Vec<Remark> {
     found
 }
 
-/// The objects of `file` that stand where `object` belongs.
-fn standing_at<'f>(file: &'f Value, object: &ObjectForm) -> Vec<&'f Map<String, Value>> {
-    let mut there = Some(file);
+/// The objects of `file` at the path of `object`.
+fn objects_at<'f>(file: &'f Value, object: &ObjectForm) -> Vec<&'f Map<String, Value>> {
+    let mut at_path = Some(file);
     for name in object.path.split('.').filter(|name| !name.is_empty()) {
-        there = there.and_then(|value| value.get(name));
+        at_path = at_path.and_then(|value| value.get(name));
     }
-    let each: Vec<&Value> = match there {
+    let each: Vec<&Value> = match at_path {
         Some(Value::Array(items)) if object.is_each => items.iter().collect(),
         Some(Value::Object(entries)) if object.is_each => entries.values().collect(),
         Some(value) if !object.is_each => vec![value],
@@ -43,14 +43,15 @@ fn standing_at<'f>(file: &'f Value, object: &ObjectForm) -> Vec<&'f Map<String, 
     each.into_iter().filter_map(Value::as_object).collect()
 }
 
-/// The remarks about those of `fields` whose names `object` does not have. `told` are the worker's parameters.
-fn unread(
+/// The remarks about `fields` that are unknown to `object`. Under `effective`, the names in `params` are known too: the
+/// parameters that the worker receives.
+fn unknown_names(
     fields: &Map<String, Value>,
     object: &ObjectForm,
     objects: &[ObjectForm],
-    told: &BTreeSet<String>,
+    params: &BTreeSet<String>,
 ) -> Vec<Remark> {
-    let own = if object.path == "effective" { told.clone() } else { BTreeSet::new() };
+    let own = if object.path == "effective" { params.clone() } else { BTreeSet::new() };
     let is_known = |name: &&String| {
         [&object.fields, &object.former, &own].into_iter().any(|names| names.contains(name.as_str()))
     };
@@ -70,7 +71,7 @@ fn unread(
         .collect()
 }
 
-/// The names of `absent` that `name` probably stands for: those that are nearest, or that only add their unit.
+/// The names of `absent` that were probably meant by `name`: those that only add a unit, or else the nearest ones.
 fn meant<'a>(name: &str, absent: &[&'a str]) -> Vec<&'a str> {
     let with_unit =
         |known: &&&str| known.strip_prefix(name).is_some_and(|rest| ["_s", "_bytes", "_at"].contains(&rest));
@@ -80,35 +81,35 @@ fn meant<'a>(name: &str, absent: &[&'a str]) -> Vec<&'a str> {
     }
 }
 
-/// The path of the field `name` of `object`.
+/// The path of the field `name` of `object`, such as `details.versions`.
 fn path(object: &ObjectForm, name: &str) -> String {
     if object.path.is_empty() { name.to_owned() } else { format!("{}.{name}", object.path) }
 }
 
-/// A name that looks like another one. Among the settings any name is allowed, so only what misses a required or an
-/// asked one is wrong.
-fn misspelt(name: &str, object: &ObjectForm, meant: &[&str], told: &BTreeSet<String>) -> Remark {
+/// A name that looks like one of `meant`. In an open object any name is allowed: the remark is [`Weight::Wrong`] there
+/// only if `meant` has a required name or a parameter of the worker.
+fn misspelt(name: &str, object: &ObjectForm, meant: &[&str], params: &BTreeSet<String>) -> Remark {
     let path = path(object, name);
-    let is_missed = |name: &&str| object.required.contains(*name) || told.contains(*name);
+    let is_missed = |name: &&str| object.required.contains(*name) || params.contains(*name);
     let is_wrong = !object.is_open || meant.iter().any(is_missed);
     let weight = if is_wrong { Weight::Wrong } else { Weight::Doubtful };
-    let nothing = if object.is_open {
-        "is only kept as a setting of its own"
+    let effect = if object.is_open {
+        "is only recorded as an additional setting"
     } else {
         "is not a known field, and is ignored"
     };
     remark(
         weight,
-        [
-            &path,
-            &format!("`{path}` {nothing}"),
-            &format!("call it {}, if that is meant", one_of(meant.iter().copied())),
-            "nobody uses its value",
-        ],
+        Texts {
+            about: &path,
+            what: &format!("`{path}` {effect}"),
+            change: &format!("call it {} if that is the intended name", one_of(meant.iter().copied())),
+            loss: "its value is not used",
+        },
     )
 }
 
-/// A name that belongs into another object.
+/// A name that belongs in another object.
 fn misplaced(name: &str, object: &ObjectForm, other: &ObjectForm) -> Remark {
     let path = path(object, name);
     let place = if other.path.is_empty() {
@@ -117,27 +118,32 @@ fn misplaced(name: &str, object: &ObjectForm, other: &ObjectForm) -> Remark {
         format!("under `{}`", other.path)
     };
     let (weight, what) = match object.is_open {
-        true => (Weight::Doubtful, format!("`{path}` is only kept as a setting of its own")),
+        true => (Weight::Doubtful, format!("`{path}` is only recorded as an additional setting")),
         false => (Weight::Wrong, format!("`{path}` is not a known field, and is ignored")),
     };
     remark(
         weight,
-        [&path, &what, &format!("put it {place}, where `{name}` is read"), "nobody uses its value"],
+        Texts {
+            about: &path,
+            what: &what,
+            change: &format!("put it {place}, where `{name}` is read"),
+            loss: "its value is not used",
+        },
     )
 }
 
-/// A name that nobody knows. A newer `orchestrate` may.
+/// A name that is unknown everywhere. A newer `orchestrate` might know it, so the remark is only doubtful.
 fn ignored(name: &str, object: &ObjectForm) -> Option<Remark> {
     let path = path(object, name);
     (!object.is_open).then(|| {
         remark(
             Weight::Doubtful,
-            [
-                &path,
-                &format!("`{path}` is not a known field, and is ignored"),
-                "if it is a setting, put it under `effective`, where every name is kept",
-                "it is in no record and in no table",
-            ],
+            Texts {
+                about: &path,
+                what: &format!("`{path}` is not a known field, and is ignored"),
+                change: "if it is a setting, put it under `effective`, where every name is kept",
+                loss: "it is in no record and in no table",
+            },
         )
     })
 }

@@ -1,8 +1,8 @@
-//! Everything that there is to say about one attempt, in order.
+//! All remarks about one attempt, in order of weight, and their tally.
 
 use std::sync::Arc;
 
-use super::{Attempted, Remark, Weight, absent, asked, ended, file, numbers, output, remark};
+use super::{Attempted, Remark, Texts, Weight, absent, asked, ended, file, numbers, output, remark};
 use crate::analysis::idle::Idle;
 use crate::analysis::marks::{Effect, Mark, MarkName, Thresholds, marks};
 use crate::analysis::{Cell, Span};
@@ -21,14 +21,14 @@ pub fn remarks(attempted: &Attempted<'_>) -> Vec<Remark> {
         found.extend(asked::remarks(attempted, measurement));
         found.extend(numbers::remarks(attempted.record, measurement));
         found.extend(output::iterations(iterations.as_ref(), measurement));
-        found.extend(marked(attempted, iterations.and_then(Result::ok)));
+        found.extend(marks_of_worker(attempted, iterations.and_then(Result::ok)));
         found.extend(absent::remarks(&attempted.record.key, measurement));
     }
     found.sort_by_key(|remark| remark.weight);
     found
 }
 
-/// How many remarks of each weight there are, as a sentence.
+/// The number of remarks of each weight, as a sentence: `1 thing is wrong, 2 things are left out`.
 pub fn tally_text(remarks: &[Remark]) -> String {
     let number = |weight| remarks.iter().filter(|remark| remark.weight == weight).count();
     let of = |weight: Weight| {
@@ -45,23 +45,23 @@ pub fn tally_text(remarks: &[Remark]) -> String {
     }
 }
 
-/// The marks that the worker itself is to blame for. Others are about the machine at this moment, or about a window
-/// longer than that of a small run.
-fn marked(attempted: &Attempted<'_>, iterations: Option<Iterations>) -> Vec<Remark> {
+/// The remarks about marks that the worker causes. Other marks are about the current state of the machine, or need a
+/// longer window than that of a small run.
+fn marks_of_worker(attempted: &Attempted<'_>, iterations: Option<Iterations>) -> Vec<Remark> {
     let record = attempted.record;
     let cell = Cell {
         job: Job::new(record.key.clone()),
         peaks: None,
         usd_per_hour: None,
-        // Other runs have no marks.
+        // Only successful runs have marks.
         record: Ok(Arc::new(Record { outcome: Outcome::Succeeded, ..record.clone() })),
         iterations,
     };
     let found =
         marks(&[&cell], &[Span::of(record)], &Idle::default(), &Thresholds::default()).into_iter().flatten();
     let of_worker = |mark: &Mark| {
-        let blamed = [MarkName::Unsynchronised, MarkName::Diverged, MarkName::Oversubscribed];
-        blamed.contains(&MarkName::from(mark))
+        let by_worker = [MarkName::Unsynchronised, MarkName::Diverged, MarkName::Oversubscribed];
+        by_worker.contains(&MarkName::from(mark))
     };
     found.filter(of_worker).map(|mark| of_mark(&mark)).collect()
 }
@@ -76,10 +76,10 @@ fn of_mark(mark: &Mark) -> Remark {
     let text = mark.to_string();
     let what = text.strip_prefix(mark.name()).map_or(text.as_str(), |rest| rest.trim_start_matches(": "));
     let loss = format!("the run is marked `{}`: {}", mark.name(), sentence(declared.meaning));
-    remark(weight, [mark.name(), what, &sentence(declared.remedy), &loss])
+    remark(weight, Texts { about: mark.name(), what, change: &sentence(declared.remedy), loss: &loss })
 }
 
-/// `text` without its capital.
+/// `text` with its first letter in lower case.
 fn lower(text: &str) -> String {
     let mut letters = text.chars();
     letters.next().map_or_else(String::new, |first| first.to_lowercase().chain(letters).collect())

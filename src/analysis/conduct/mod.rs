@@ -1,18 +1,26 @@
-//! How a worker conducts itself: what it does wrong, what is doubtful, and what it leaves out, judged by one attempt.
+//! The review of a worker by `orchestrate check-worker`: what it does wrong, what is doubtful, and what it leaves out.
 //!
-//! [`remarks`] derives one [`Remark`] for each, from the record and from the files that the worker wrote. What is known
-//! elsewhere is taken from there: the end of the attempt from its outcome, and the form of files from their readers.
-//! What FLOPs need comes from [`cost`](super::cost), and doubts about the run from [`marks`](super::marks).
+//! [`remarks`] derives the [`Remark`]s about one attempt ([`Attempted`]) from its record and from the files that the
+//! worker wrote. The end of the attempt comes from its outcome, and mistakes in files come from their readers.
+//! Mistakes in FLOPs come from [`cost`](super::cost), and doubts about the run from [`marks`](super::marks).
 //!
-//! | module | what it looks at |
+//! A worker whose `measurement.json` has `"sampels": 8` gets this remark, among others:
+//!
+//! ```text
+//! wrong: `sampels` is not a known field, and is ignored
+//!   change: call it `samples` if that is the intended name
+//!   lost:   its value is not used
+//! ```
+//!
+//! | module | remarks about |
 //! |---|---|
-//! | `judge` | everything, in order |
-//! | `ended` | how the attempt ended |
-//! | `file` | the form of `measurement.json`, and the names in it |
-//! | `asked` | what was asked for, and what was done |
-//! | `numbers` | whether the numbers can be true |
+//! | `judge` | all of these, in order of weight |
+//! | `ended` | the end of the attempt, and the form of `measurement.json` |
+//! | `file` | unknown names in `measurement.json` |
+//! | `asked` | requested and effective settings |
+//! | `numbers` | impossible numbers |
 //! | `output` | progress lines and `iterations.csv` |
-//! | `absent` | what the worker could report and does not |
+//! | `absent` | optional fields that the worker does not report |
 
 mod absent;
 mod asked;
@@ -31,39 +39,39 @@ use crate::record::Record;
 pub use ended::refused;
 pub use judge::{remarks, tally_text};
 
-/// An attempt with what its worker wrote.
+/// An attempt with the output of its worker.
 #[derive(Clone, Copy, Debug)]
 pub struct Attempted<'a> {
-    /// Its record.
+    /// The record of the attempt.
     pub record: &'a Record,
-    /// The text of `measurement.json`; `None` if there is no such file, or none that can be read.
+    /// The text of `measurement.json`; `None` if the file is missing or not readable.
     pub measurement: Option<&'a str>,
     /// The text of `iterations.csv`.
     pub iterations: Option<&'a str>,
     /// The standard output, or its end.
     pub stdout: &'a str,
-    /// The settings that nobody asked for: the job has a value only because every job must.
+    /// The names of settings that the user did not request: the job has a value only because every job must.
     pub assumed: &'a [&'a str],
 }
 
-/// How much a remark weighs. The heaviest comes first.
+/// The severity of a remark. The worst sorts first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Weight {
-    /// A job with this worker fails, or its number does not count, or the worker says something that nobody hears.
+    /// A job with this worker fails, its number does not count, or something that the worker reports is ignored.
     Wrong,
-    /// A job counts, but somebody should look at it.
+    /// A job counts, but the user should look at it.
     Doubtful,
     /// Nothing is wrong, but a report lacks something.
     LeftOut,
 }
 
-/// One thing that a worker should do otherwise. All texts are sentences without a capital and a full stop.
+/// One thing that a worker should do differently. All texts are sentences without a capital and a full stop.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Remark {
-    /// How much it weighs.
+    /// The severity.
     pub weight: Weight,
-    /// What it is about: a field such as `details.device_name`, a file, `stdout`, `exit` or `processes`.
+    /// The subject: a field such as `details.device_name`, a file, `stdout`, `exit` or `processes`.
     pub about: String,
     /// What the worker does or leaves out.
     pub what: String,
@@ -74,7 +82,7 @@ pub struct Remark {
 }
 
 impl Weight {
-    /// Its words, as they stand before a remark.
+    /// The words before a remark, such as `left out`.
     pub fn as_str(self) -> &'static str {
         match self {
             Weight::Wrong => "wrong",
@@ -84,8 +92,16 @@ impl Weight {
     }
 }
 
-/// A remark of this weight; the texts follow in the order of [`Remark`].
-fn remark(weight: Weight, texts: [&str; 4]) -> Remark {
-    let [about, what, change, loss] = texts.map(str::to_owned);
+/// The texts of a [`Remark`], by its fields.
+struct Texts<'a> {
+    about: &'a str,
+    what: &'a str,
+    change: &'a str,
+    loss: &'a str,
+}
+
+/// A remark of this weight.
+fn remark(weight: Weight, Texts { about, what, change, loss }: Texts<'_>) -> Remark {
+    let [about, what, change, loss] = [about, what, change, loss].map(str::to_owned);
     Remark { weight, about, what, change, loss }
 }

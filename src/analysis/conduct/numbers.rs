@@ -1,16 +1,16 @@
-//! Whether the numbers of a measurement can be true.
+//! Remarks about impossible numbers in a measurement, such as a wait for data that is longer than the window.
 
-use super::{Remark, Weight, remark};
+use super::{Remark, Texts, Weight, remark};
 use crate::protocol::Measurement;
 use crate::record::{Outcome, Record};
 
-/// How far two clocks may disagree about the life of a process, in seconds.
+/// The largest difference between two clocks about the life of a process, in seconds.
 const TOLERANCE_S: f64 = 1.0;
 
-/// How much of a window `time` may miss, because it counts hundredths of a second.
+/// The most seconds of a window that `time` can miss, because it counts hundredths of a second.
 const ROUNDED_S: f64 = 0.05;
 
-/// The remarks about numbers that cannot be true.
+/// The remarks about impossible numbers.
 pub(super) fn remarks(record: &Record, measurement: &Measurement) -> Vec<Remark> {
     let long = too_long(record, measurement).into_iter().collect();
     [
@@ -22,7 +22,7 @@ pub(super) fn remarks(record: &Record, measurement: &Measurement) -> Vec<Remark>
     .concat()
 }
 
-/// Seconds that do not fit into the window, or into the life of the process.
+/// Durations that exceed the window or the life of the process.
 fn durations(record: &Record, measurement: &Measurement) -> Vec<Remark> {
     let details = &measurement.details;
     let (window, life) = (measurement.elapsed_s, record.wall_s());
@@ -37,26 +37,31 @@ fn durations(record: &Record, measurement: &Measurement) -> Vec<Remark> {
     let wrong = wholes.into_iter().filter_map(|(name, seconds, limit, whole)| {
         let seconds = seconds.filter(|seconds| is_wrong(*seconds, limit))?;
         let what = format!("`{name}` is {seconds}: expected seconds within {whole}");
-        Some(impossible(name, &what, "give seconds, by a monotonic clock"))
+        Some(impossible(name, &what, "report seconds, by a monotonic clock"))
     });
     wrong.collect()
 }
 
-/// A window that is longer than the process lived, by less than the second at which the job fails.
+/// A window that is longer than the life of the process by up to a second. With a larger excess the job fails.
 fn too_long(record: &Record, measurement: &Measurement) -> Option<Remark> {
     let (window, life) = (measurement.elapsed_s, record.wall_s());
     let is_doubtful = !matches!(record.outcome, Outcome::BadOutput { .. }) && window > life + ROUNDED_S;
     is_doubtful.then(|| {
         let what = format!("`elapsed_s` is {window}, but the process lived for only {life:.3} s");
-        let change = "give the seconds of the window, by a monotonic clock: no milliseconds";
+        let change = "report the window in seconds by a monotonic clock, not in milliseconds";
         remark(
             Weight::Doubtful,
-            ["elapsed_s", &what, change, "the throughput is not true; beyond a second, the job fails"],
+            Texts {
+                about: "elapsed_s",
+                what: &what,
+                change,
+                loss: "the throughput is wrong; with an excess above 1 s, the job fails",
+            },
         )
     })
 }
 
-/// A window outside of the life of the process.
+/// A window outside the life of the process.
 fn window(record: &Record, measurement: &Measurement) -> Option<Remark> {
     let (from, to) = measurement.window()?;
     let seconds = |time: chrono::DateTime<chrono::Utc>| time.timestamp_millis() as f64 / 1e3;
@@ -69,19 +74,19 @@ fn window(record: &Record, measurement: &Measurement) -> Option<Remark> {
          to {ended:.1}"
     );
     let change =
-        "give the seconds since 1970 at the window's start: in Python `time.time()`, no monotonic clock";
+        "report the seconds since 1970 at the window's start: in Python `time.time()`, not a monotonic clock";
     Some(remark(
         Weight::Wrong,
-        [
-            "details.window_started_at",
-            &what,
+        Texts {
+            about: "details.window_started_at",
+            what: &what,
             change,
-            "sensors and energy are those of another time, or absent",
-        ],
+            loss: "sensors and energy are missing, or belong to another time",
+        },
     ))
 }
 
-/// Processes that do not add up to the whole.
+/// Ranks whose samples do not add up to the total, and a slowest rank that is not listed.
 fn ranks(measurement: &Measurement) -> Vec<Remark> {
     let details = &measurement.details;
     let mut found = Vec::new();
@@ -92,12 +97,15 @@ fn ranks(measurement: &Measurement) -> Vec<Remark> {
     }
     let is_listed = |number: &u32| details.ranks.iter().any(|rank| rank.rank == *number);
     if let Some(number) = details.slowest_rank.filter(|number| !is_listed(number)) {
-        let what = format!("`details.slowest_rank` is {number}, which is none of `details.ranks`");
+        let what = format!("`details.slowest_rank` is {number}, which is not in `details.ranks`");
         found.push(impossible("details.slowest_rank", &what, "name the `rank` of one of them"));
     }
     found
 }
 
 fn impossible(about: &str, what: &str, change: &str) -> Remark {
-    remark(Weight::Wrong, [about, what, change, "a table of the report holds a wrong number"])
+    remark(
+        Weight::Wrong,
+        Texts { about, what, change, loss: "a table of the report contains a wrong number" },
+    )
 }

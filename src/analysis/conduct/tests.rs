@@ -1,4 +1,4 @@
-//! Attempts of a worker, and what is said about it.
+//! Attempts of a worker with one mistake each, and the remarks about them.
 
 use chrono::{DateTime, TimeDelta};
 use serde_json::{Value, json};
@@ -8,7 +8,7 @@ use crate::job::{Key, ParamValue, WorkerTemplate};
 use crate::protocol::Report;
 use crate::record::{Ending, Outcome, ProcessStats, decide_outcome, testing};
 
-/// What a worker leaves behind, all of it sound.
+/// The input of a check: a job, the end of its worker, and the files that the worker wrote.
 struct Case {
     key: Key,
     ending: Ending,
@@ -22,7 +22,7 @@ struct Case {
 /// Seconds since 1970 at the start of the worker.
 const STARTED: i64 = 1_790_000_000;
 
-/// A worker with nothing to remark on: 8 samples in half a second of a life of two.
+/// A worker without remarks: 8 samples in a window of 0.5 s, in a process that lives 2 s.
 fn sound() -> Case {
     let words = ["train.py", "{model}", "{batch}", "{precision}", "{device}", "{lr}"];
     Case {
@@ -53,7 +53,7 @@ fn sound() -> Case {
 }
 
 impl Case {
-    /// The same with `value` at `pointer` of the file; `null` removes it.
+    /// The same case with `value` at `pointer` of the file; `null` removes the field.
     fn with(mut self, pointer: &str, value: Value) -> Case {
         let (parent, name) = pointer.rsplit_once('/').unwrap();
         let parent = self.file.as_mut().unwrap().pointer_mut(parent).unwrap().as_object_mut().unwrap();
@@ -91,7 +91,7 @@ impl Case {
 }
 
 /// The remarks as text, as the command prints them.
-fn told(remarks: &[Remark]) -> String {
+fn remarks_text(remarks: &[Remark]) -> String {
     let line = |Remark { weight, about, what, change, loss }: &Remark| {
         format!("{} [{about}]: {what}\n  change: {change}\n  lost:   {loss}\n", weight.as_str())
     };
@@ -99,12 +99,12 @@ fn told(remarks: &[Remark]) -> String {
 }
 
 #[test]
-fn a_sound_worker_is_not_remarked_on() {
-    assert_eq!(told(&sound().remarks()), "nothing is wrong, and nothing is left out\n");
+fn a_sound_worker_gets_no_remarks() {
+    assert_eq!(remarks_text(&sound().remarks()), "nothing is wrong, and nothing is left out\n");
 }
 
 #[test]
-fn every_way_to_misbehave_is_told() {
+fn every_misbehaviour_gets_a_remark() {
     let ended = |code| Ending::Ended { code: Some(code), signal: None };
     let no_file = |ending| Case { ending, file: None, iterations: None, ..sound() };
     let failed = |kind: &str, code| Case {
@@ -138,7 +138,7 @@ fn every_way_to_misbehave_is_told() {
         ("another parameter", sound().with(&format!("{effective}lr"), json!(2))),
         ("an unconfirmed parameter", sound().with(&format!("{effective}lr"), Value::Null)),
         (
-            "a batch that nobody asked for",
+            "a batch that was not requested",
             Case { assumed: &["batch"], ..sound().with(&format!("{effective}batch"), json!(8)) },
         ),
         ("a monotonic clock", sound().with(at, json!(12345.5))),
@@ -177,13 +177,15 @@ fn every_way_to_misbehave_is_told() {
         ("a network of the same name", sound().with(&format!("{details}parameters"), json!(12))),
         ("unknown shapes", sound().with(&format!("{effective}classes"), Value::Null)),
     ];
-    let told: String =
-        cases.iter().map(|(what, case)| format!("## {what}\n\n{}\n", told(&case.remarks()))).collect();
-    insta::assert_snapshot!(told);
+    let text: String = cases
+        .iter()
+        .map(|(what, case)| format!("## {what}\n\n{}\n", remarks_text(&case.remarks())))
+        .collect();
+    insta::assert_snapshot!(text);
 }
 
 #[test]
-fn names_that_nobody_reads_are_told() {
+fn unknown_names_get_remarks() {
     let misspelt = sound()
         .with("/samples", Value::Null)
         .with("/sampels", json!(8))
@@ -198,12 +200,11 @@ fn names_that_nobody_reads_are_told() {
         .with("/details/peak_host_memory", json!(1))
         .with("/details/anything", json!(1))
         .with("/details/ranks", json!([{ "rank": 0, "hosts": "a" }, { "rank": 1, "hosts": "b" }]));
-    insta::assert_snapshot!(told(&misspelt.remarks()));
+    insta::assert_snapshot!(remarks_text(&misspelt.remarks()));
 }
 
-/// Whatever a report could lack without it has a remark.
 #[test]
-fn what_a_worker_leaves_out_is_told_with_what_is_lost() {
+fn every_omitted_field_gets_a_remark_with_its_loss() {
     let mut least = sound();
     least.file = Some(json!({
         "schema": 1, "samples": 8, "elapsed_s": 0.5, "synchronized": true,
@@ -212,13 +213,18 @@ fn what_a_worker_leaves_out_is_told_with_what_is_lost() {
     least.key.device = crate::job::Device::Cuda(0);
     least.key.model = "own".into();
     (least.iterations, least.stdout) = (None, "");
-    insta::assert_snapshot!(told(&least.remarks()));
+    insta::assert_snapshot!(remarks_text(&least.remarks()));
 }
 
 #[test]
 fn a_tally_counts_each_weight() {
     let of = |weights: &[Weight]| {
-        tally_text(&weights.iter().map(|weight| remark(*weight, [""; 4])).collect::<Vec<_>>())
+        tally_text(
+            &weights
+                .iter()
+                .map(|weight| remark(*weight, Texts { about: "", what: "", change: "", loss: "" }))
+                .collect::<Vec<_>>(),
+        )
     };
     use Weight::{Doubtful, LeftOut, Wrong};
     for (weights, text) in [
@@ -235,9 +241,8 @@ fn a_tally_counts_each_weight() {
     }
 }
 
-/// An outcome of the engine that no remark explains would be passed over in silence.
 #[test]
-fn no_failure_is_without_a_wrong_remark() {
+fn every_failure_gets_a_wrong_remark() {
     for outcome in [
         Outcome::Exited { code: 1, message: None },
         Outcome::Signalled { signal: 9 },

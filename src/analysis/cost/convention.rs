@@ -4,21 +4,22 @@ use std::fmt;
 
 use crate::architecture::Macs;
 
-/// How training FLOPs are counted. Every table that shows them names its convention.
+/// A convention for counting training FLOPs. Every table of FLOPs names its convention.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
 pub enum FlopsConvention {
     /// 2 FLOPs per MAC of the forward pass, the input gradients and the weight gradients, layer by layer.
     #[default]
     LayerByLayer,
-    /// 2 × the FLOPs of the forward pass, which leaves out a third of a training step; to compare with tables that
-    /// count so.
+    /// 2 × the FLOPs of the forward pass, which leaves out a third of a training step. Only for comparison with tables
+    /// of the same convention.
     Seed1,
-    /// 3 × the MACs of the forward pass, which is half of a training step; to compare with tables that count so.
+    /// 3 × the MACs of the forward pass, which is half of a training step. Only for comparison with tables of the same
+    /// convention.
     Seed2,
 }
 
 impl FlopsConvention {
-    /// Training FLOPs of one image that takes `macs`, be it in a network or in one of its layers.
+    /// Training FLOPs of one image. `macs` are those of a network or of one of its layers.
     pub fn training_flops(self, macs: Macs) -> u64 {
         match self {
             FlopsConvention::LayerByLayer => macs.training_flops(),
@@ -27,7 +28,7 @@ impl FlopsConvention {
         }
     }
 
-    /// Its name on the command line and in tables.
+    /// The name on the command line and in tables.
     pub fn as_str(self) -> &'static str {
         match self {
             FlopsConvention::LayerByLayer => "layer-by-layer",
@@ -36,7 +37,7 @@ impl FlopsConvention {
         }
     }
 
-    /// Whether it leaves out a part of the work, so that its numbers are only for comparison with tables that count so.
+    /// Whether the convention leaves out a part of the work, so that its numbers are only comparable with each other.
     pub fn leaves_out_work(self) -> bool {
         self != FlopsConvention::LayerByLayer
     }

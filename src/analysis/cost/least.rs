@@ -1,17 +1,19 @@
-//! The fewest bytes that an iteration of a described network moves between memory and caches, whatever the caches keep.
+//! A lower bound of the bytes that an iteration of a described network moves between memory and caches, for any
+//! behaviour of the caches: [`Described::least_bytes`].
 //!
-//! A pass over S bytes reads or writes each of them once. When it begins, the caches hold at most their capacity C of
-//! them; when a pass that writes ends, at most C have not been written back yet. So each pass moves at least S − C. An
-//! iteration makes these passes, one after the other:
+//! A pass over S bytes reads or writes each of them once. At its start, the caches contain at most C of these bytes,
+//! where C is their capacity. At the end of a pass that writes, at most C bytes have not been written back yet. So each
+//! pass moves at least S − C bytes. An iteration makes these passes, one after the other:
 //!
 //! - over all parameters: forward reads them, and backward writes their gradients;
-//! - in each step of the optimizer, which reads parameters and gradients and writes parameters. What it keeps besides,
-//!   as momentum, is not counted, because few workers report whether it does;
-//! - over the output of each convolution: it is written, and the next layer reads it; so is its gradient.
+//! - over all parameters in each step of the optimizer: it reads parameters and gradients, and writes parameters. Other
+//!   state such as momentum is not counted, because few workers report it;
+//! - over the output of each convolution, which is written, and read by the next layer. The same is true of its
+//!   gradient.
 //!
-//! Premises: layers run one after the other over the whole batch, and one optimizer steps through all parameters, as in
-//! the shipped worker. All parameters are trained, which is checked by their number, and the steps of the optimizer are
-//! counted: both as runs report them. Numbers have no fewer bits than the precision says.
+//! Assumptions: layers run one after the other over the whole batch, and one optimizer updates all parameters, as in
+//! the shipped worker. Runs report the number of trained parameters, which must be that of the network, and the number
+//! of optimizer steps. Numbers have at least as many bits as the precision says.
 
 use super::{Described, element_bytes};
 use crate::architecture::{Op, network};
@@ -27,10 +29,10 @@ const OF_STEP: f64 = 3.0;
 const OF_OUTPUTS: f64 = 4.0;
 
 impl Described {
-    /// Bytes that an iteration of `key` moves at least if all caches together hold `capacity` bytes; `None` if the
-    /// premises are not known to hold.
+    /// The fewest bytes that an iteration of `key` moves if all caches together have `capacity` bytes. `None` if runs
+    /// do not report what the assumptions need.
     pub(in crate::analysis) fn least_bytes(&self, key: &Key, capacity: f64) -> Option<f64> {
-        let passes = OF_LAYERS + OF_STEP * self.steps_an_iteration?;
+        let passes = OF_LAYERS + OF_STEP * self.steps_per_iteration?;
         let network = network(&key.model, self.input_size, self.classes).ok()?;
         let element = u64::from(element_bytes(key.precision));
         let moved = |elements: u64| ((element * elements) as f64 - capacity).max(0.0);
@@ -47,7 +49,7 @@ mod tests {
     use crate::job::{Key, Precision};
     use crate::protocol::Measurement;
 
-    /// What an iteration of `key` moves at least with caches of `capacity` bytes, if its run is `changed`.
+    /// The lower bound for `key` with caches of `capacity` bytes, after `change` of its run.
     fn least(key: &Key, capacity: f64, change: impl Fn(&mut Measurement)) -> Option<f64> {
         let mut run = fixture::measurement(key, 10.0);
         run.details.optimizer_steps = Some(run.samples / u64::from(key.batch));
@@ -57,16 +59,16 @@ mod tests {
         cost.described().unwrap().least_bytes(key, capacity)
     }
 
-    /// AlexNet has 61 100 840 parameters. Its convolutions put out 64·55², 192·27², 384·13² and twice 256·13² elements.
+    /// AlexNet has 61 100 840 parameters. Its convolutions have 64·55², 192·27², 384·13² and twice 256·13² outputs.
     #[test]
-    fn what_caches_cannot_hold_is_moved_in_every_pass() {
+    fn bytes_beyond_the_caches_are_moved_in_every_pass() {
         let parameters = 4.0 * 61_100_840.0;
         let outputs = [64.0 * 3025.0, 192.0 * 729.0, 384.0 * 169.0, 256.0 * 169.0, 256.0 * 169.0];
         let key = fixture::key("cpu", "alexnet", 64, 1);
         let same = |_: &mut Measurement| ();
         let all: f64 = outputs.iter().map(|it| 4.0 * 4.0 * 64.0 * it).sum();
         assert_eq!(least(&key, 0.0, same), Some(5.0 * parameters + all));
-        // 32 MB hold all outputs but the first two.
+        // All outputs but the first two fit into 32 MB.
         let beyond: f64 = outputs[..2].iter().map(|it| 4.0 * (4.0 * 64.0 * it - 32e6)).sum();
         assert_eq!(least(&key, 32e6, same), Some(5.0 * (parameters - 32e6) + beyond));
         assert_eq!(least(&key, 1e9, same), Some(0.0));
@@ -75,13 +77,13 @@ mod tests {
     }
 
     #[test]
-    fn a_step_counts_as_often_as_it_is_reported() {
+    fn reported_optimizer_steps_are_counted() {
         let key = fixture::key("cpu", "alexnet", 1, 1);
         let caches = 100e6;
-        let a_pass = 4.0 * 61_100_840.0 - caches;
+        let per_pass = 4.0 * 61_100_840.0 - caches;
         let steps = |steps| {
             least(&key, caches, |run| run.details.optimizer_steps = steps)
-                .map(|bytes| (bytes / a_pass).round())
+                .map(|bytes| (bytes / per_pass).round())
         };
         let iterations = fixture::measurement(&key, 10.0).samples;
         assert_eq!([steps(Some(iterations)), steps(Some(0)), steps(None)], [Some(5.0), Some(2.0), None]);

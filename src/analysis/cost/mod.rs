@@ -1,5 +1,8 @@
-//! The cost of a config: parameters, MACs and FLOPs from the network's description by a named convention, or FLOPs from
-//! the worker's report.
+//! The cost of a sample ([`Cost`]): parameters, MACs and FLOPs from orchestrate's description of the network, or FLOPs
+//! from the report of the worker. [`cost`] checks it against the measurements of the runs.
+//!
+//! For ResNet-50 at 224 × 224 and 1000 classes, a training step takes 24.3 GFLOP per image by
+//! [`FlopsConvention::LayerByLayer`].
 
 mod convention;
 mod least;
@@ -15,22 +18,22 @@ pub use convention::FlopsConvention;
 /// The cost of one sample of a config.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Cost {
-    /// As orchestrate's description of the network has it.
+    /// From orchestrate's description of the network.
     Described(Described),
-    /// As the worker reports it.
+    /// From the report of the worker.
     Reported(Reported),
 }
 
-/// The cost of one sample as the worker reports it. Nothing is known of the layers, so there is no model of the bytes.
+/// The cost of one sample from the report of the worker. The layers are unknown, so there is no model of the bytes.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Reported {
     /// FLOPs of one sample's training step.
     pub training_flops: f64,
     /// Trainable parameters, if the worker reports them.
     pub parameters: Option<u64>,
-    /// Whether the worker's library counted them in an iteration. Else somebody wrote them down.
+    /// Whether the worker's library counted the FLOPs in an iteration. Otherwise the worker declares them.
     pub is_counted: bool,
-    /// What the library counted, to compare it; `None` if it did not, or if these are `training_flops`.
+    /// The FLOPs that the library counted, for comparison; `None` if it did not, or if these are `training_flops`.
     pub counted_flops: Option<f64>,
 }
 
@@ -47,49 +50,49 @@ pub struct Described {
     pub forward_macs: u64,
     /// FLOPs of one image's training step, by `convention`.
     pub training_flops: u64,
-    /// The study's convention.
+    /// The convention of the study.
     pub convention: FlopsConvention,
-    /// FLOPs of one image's training step, layer by layer, whatever the convention.
+    /// FLOPs of one image's training step, layer by layer, for any convention.
     pub needed_flops: u64,
     /// The modelled bytes of one image: those of an iteration ÷ its batch, with its share of the optimizer's step.
     pub modelled_bytes: f64,
-    /// The optimizer whose step is among them; `None` if nobody says which one trained.
+    /// The optimizer whose step is in `modelled_bytes`; `None` if it is unknown.
     pub optimizer: Option<Optimizer>,
-    /// How many iterations share such a step.
-    pub iterations_a_step: u64,
-    /// Steps of the optimizer per iteration, at least, in runs that report them and as many parameters. `None` if none
-    /// does.
-    pub steps_an_iteration: Option<f64>,
-    /// FLOPs of one image's training step as the worker reports them, to compare them with `training_flops`; `None` if
-    /// it does not, or if the study's convention counts something else.
+    /// The number of iterations per step of the optimizer.
+    pub iterations_per_step: u64,
+    /// The fewest optimizer steps per iteration, among runs that report them and their parameters. `None` without such
+    /// runs.
+    pub steps_per_iteration: Option<f64>,
+    /// FLOPs of one image's training step as the worker reports them, for comparison with `training_flops`. `None` if
+    /// it reports none, or if the convention of the study leaves out work.
     pub reported_flops: Option<f64>,
-    /// The same as the worker's library counted them in an iteration.
+    /// FLOPs of one image's training step as the worker's library counted them. `None` as for `reported_flops`.
     pub counted_flops: Option<f64>,
 }
 
 impl Described {
-    /// How far the worker's own count is from the description's, as a share of the latter, and the likely cause. `None`
-    /// if there is nothing to compare.
+    /// The difference of the worker's count from the description's, as a share of the latter, and its likely cause.
+    /// `None` without a count of the worker.
     pub(super) fn miscounted(&self) -> Option<(f64, &'static str)> {
-        /// Training takes 3 × the FLOPs of the forward pass, but for the gradient of the first layer's input.
+        /// Training takes 3 × the FLOPs of the forward pass, except for the input gradient of the first layer.
         const NEAR: f64 = 0.1;
         let ratio = self.reported_flops? / self.needed_flops as f64;
         let is_near = |other: f64| (ratio / other - 1.0).abs() <= NEAR;
         let cause = if is_near(1.0 / 6.0) {
-            "a sixth is what the MACs of the forward pass alone are"
+            "a sixth suggests the MACs of the forward pass alone"
         } else if is_near(1.0 / 3.0) {
-            "a third is what the forward pass alone takes"
+            "a third suggests the forward pass alone"
         } else if is_near(0.5) {
-            "half is what MACs are, and one MAC is two FLOPs"
+            "half suggests MACs, and one MAC is two FLOPs"
         } else {
-            "one of them counted another network, or other operations"
+            "one of them counts another network or other operations"
         };
         Some((ratio - 1.0, cause))
     }
 }
 
 impl Cost {
-    /// FLOPs that one sample's training step takes, whatever the study's convention.
+    /// FLOPs that one sample's training step takes, for any convention of the study.
     pub fn needed_flops(&self) -> f64 {
         match self {
             Cost::Described(described) => described.needed_flops as f64,
@@ -97,7 +100,7 @@ impl Cost {
         }
     }
 
-    /// The convention by which [`Cost::training_flops`] are counted; `worker` if it is the worker's own.
+    /// The convention of [`Cost::training_flops`]; `worker` if the worker counts them.
     pub fn convention(&self) -> &'static str {
         self.described().map_or("worker", |described| described.convention.as_str())
     }
@@ -118,7 +121,7 @@ impl Cost {
         }
     }
 
-    /// What only the network's description tells; `None` if the worker's report is all there is.
+    /// The cost from the network's description; `None` if it comes from the worker.
     pub fn described(&self) -> Option<&Described> {
         match self {
             Cost::Described(described) => Some(described),
@@ -126,7 +129,7 @@ impl Cost {
         }
     }
 
-    /// What the worker's library counted in an iteration, if other FLOPs are used.
+    /// The FLOPs that the worker's library counted in an iteration, if other FLOPs are used.
     pub(super) fn counted_flops(&self) -> Option<f64> {
         match self {
             Cost::Described(described) => described.counted_flops,
@@ -134,7 +137,7 @@ impl Cost {
         }
     }
 
-    /// Where the FLOPs come from, in one word: `described`, `reported` or `counted`.
+    /// The source of the FLOPs: `described`, `reported` or `counted`.
     pub fn source(&self) -> &'static str {
         match self {
             Cost::Described(_) => "described",
@@ -149,7 +152,7 @@ impl Cost {
 pub enum NoCost {
     /// `architecture` does not describe the network, or not for images of this size.
     #[error(
-        "orchestrate has no description of the network `{model}`: {source}; a worker of your own can report \
+        "orchestrate has no description of the network `{model}`: {source}; a custom worker can report \
          `details.flops_per_sample`"
     )]
     NotDescribed {
@@ -158,7 +161,7 @@ pub enum NoCost {
         /// The reason.
         source: NoNetwork,
     },
-    /// Neither the job nor its worker tells the size of the images, or the number of classes.
+    /// Neither the job nor its worker declares the size of the images or the number of classes.
     #[error(
         "{} of `{model}` {are} unknown: declare {them} under `params`, or let the worker report {them} under \
          `effective`",
@@ -174,8 +177,8 @@ pub enum NoCost {
     },
     /// The worker trained a network other than the described one.
     #[error(
-        "the worker's {model} has {reported} parameters, but orchestrate's description of it has {described}; a worker \
-         of your own can report `details.flops_per_sample`"
+        "the worker's {model} has {reported} parameters, but orchestrate's description of it has {described}; a custom \
+         worker can report `details.flops_per_sample`"
     )]
     OtherNetwork {
         /// The network's name.
@@ -190,7 +193,7 @@ pub enum NoCost {
     NotFlops {
         /// The network's name.
         model: ModelName,
-        /// What it reports.
+        /// The reported FLOPs per sample.
         reported: f64,
     },
     /// The runs of a row report different FLOPs.
@@ -198,12 +201,12 @@ pub enum NoCost {
     RunsDisagree {
         /// The network's name.
         model: ModelName,
-        /// The least of them.
+        /// The fewest reported FLOPs per sample.
         least: f64,
-        /// The most.
+        /// The most reported FLOPs per sample.
         most: f64,
     },
-    /// The count is the worker's own, and a convention changes only orchestrate's.
+    /// The worker counts the FLOPs, and a convention changes only orchestrate's count.
     #[error("the worker counts the FLOPs of `{model}` itself, so `--flops-convention` cannot change them")]
     OwnConvention {
         /// The network's name.
@@ -211,13 +214,14 @@ pub enum NoCost {
     },
 }
 
-/// How far apart two runs of a row may be in the FLOPs that they report: a rounded number is no other network.
+/// The largest relative difference in reported FLOPs between runs of a row: rounding does not make another network.
 const SAME_FLOPS: f64 = 1e-3;
 
-/// The cost of `key`, checked against what its runs measured, if there are any. All of them share their circumstances.
+/// The cost of one sample of `key`, checked against the measurements of its `runs`, if there are any. All `runs` are in
+/// the same circumstances.
 ///
-/// If orchestrate has a description of what was trained, it counts. Else what the worker declares does, by its
-/// `details.flops_per_sample`, and else what its library counted, by `details.counted_flops_per_sample`.
+/// The FLOPs are those of orchestrate's description of the network, or else those that the worker declares
+/// (`details.flops_per_sample`), or else those that its library counted (`details.counted_flops_per_sample`).
 ///
 /// # Errors
 /// [`NoCost`]: the FLOPs of another network would be wrong, so there are none.
@@ -247,7 +251,7 @@ pub fn cost(key: &Key, runs: &[&Measurement], convention: FlopsConvention) -> Re
     Ok(Cost::Reported(Reported { training_flops, parameters, is_counted, counted_flops }))
 }
 
-/// The FLOPs of a sample's training step that the runs agree on; `None` if none reports `flops`.
+/// The FLOPs per sample that `runs` agree on; `None` if no run reports `flops`.
 fn agreed(
     key: &Key,
     runs: &[&Measurement],
@@ -267,8 +271,8 @@ fn agreed(
 
 /// The cost by the network's description.
 ///
-/// The shape is what the worker reports, or else what it was told. An external worker without either could have trained
-/// on images of any size, because the shipped worker's defaults mean nothing to it.
+/// The shape is the reported one, or else the requested one. An external worker without either could have trained on
+/// images of any size, because the defaults of the shipped worker do not apply to it.
 fn described(key: &Key, runs: &[&Measurement], convention: FlopsConvention) -> Result<Described, NoCost> {
     let not_described = |source| NoCost::NotDescribed { model: key.model.clone(), source };
     if !NETWORKS.contains(&key.model.as_str()) {
@@ -282,9 +286,9 @@ fn described(key: &Key, runs: &[&Measurement], convention: FlopsConvention) -> R
         return Err(NoCost::OtherNetwork { model: key.model.clone(), reported, described: parameters });
     }
     let optimizer = optimizer(key, runs);
-    let iterations_a_step = iterations_a_step(key, runs);
+    let iterations_per_step = iterations_per_step(key, runs);
     let step =
-        optimizer.map_or(0.0, |rule| (step_bytes(rule) * parameters) as f64 / iterations_a_step as f64);
+        optimizer.map_or(0.0, |rule| (step_bytes(rule) * parameters) as f64 / iterations_per_step as f64);
     let bytes = network.modelled_bytes(key.batch, element_bytes(key.precision)) as f64 + step;
     Ok(Described {
         input_size,
@@ -296,32 +300,32 @@ fn described(key: &Key, runs: &[&Measurement], convention: FlopsConvention) -> R
         needed_flops: network.training_flops(),
         modelled_bytes: bytes / f64::from(key.batch),
         optimizer,
-        iterations_a_step,
-        steps_an_iteration: steps_an_iteration(key, runs),
+        iterations_per_step,
+        steps_per_iteration: steps_per_iteration(key, runs),
         reported_flops: None,
         counted_flops: None,
     })
 }
 
-/// The optimizer that trained: as the worker reports it, else as it was told.
+/// The optimizer: the reported one, or else the requested one.
 fn optimizer(key: &Key, runs: &[&Measurement]) -> Option<Optimizer> {
     let reported = runs.iter().find_map(|run| run.effective.settings.get("optimizer"));
-    let told = || key.param("optimizer").map(|value| value.to_string());
-    reported.map(ToString::to_string).or_else(told)?.parse().ok()
+    let requested = || key.param("optimizer").map(|value| value.to_string());
+    reported.map(ToString::to_string).or_else(requested)?.parse().ok()
 }
 
-/// How many iterations share a step of the optimizer: one each, unless the worker or the job says otherwise.
-fn iterations_a_step(key: &Key, runs: &[&Measurement]) -> u64 {
+/// The number of iterations per step of the optimizer: the reported one, or else the requested one, or else 1.
+fn iterations_per_step(key: &Key, runs: &[&Measurement]) -> u64 {
     let reported = runs.iter().find_map(|run| run.effective.settings.whole("grad_accum_steps"));
-    let told = || match key.param("grad_accum_steps") {
+    let requested = || match key.param("grad_accum_steps") {
         Some(ParamValue::Int(steps)) => u64::try_from(steps).ok(),
         _ => None,
     };
-    reported.or_else(told).unwrap_or(1).max(1)
+    reported.or_else(requested).unwrap_or(1).max(1)
 }
 
-/// The least steps of the optimizer per iteration in runs that report them and their number of parameters.
-fn steps_an_iteration(key: &Key, runs: &[&Measurement]) -> Option<f64> {
+/// The fewest optimizer steps per iteration, among runs that report them and their number of parameters.
+fn steps_per_iteration(key: &Key, runs: &[&Measurement]) -> Option<f64> {
     let steps = runs.iter().filter_map(|run| {
         let iterations = run.samples as f64 / f64::from(key.batch);
         run.details.parameters?;
@@ -332,12 +336,12 @@ fn steps_an_iteration(key: &Key, runs: &[&Measurement]) -> Option<f64> {
 
 /// Height and width of the images, and the number of classes.
 fn shape(key: &Key, runs: &[&Measurement]) -> Result<(u32, u32), NoCost> {
-    let told = |name| match key.param(name) {
+    let requested = |name| match key.param(name) {
         Some(ParamValue::Int(value)) => u64::try_from(value).ok(),
         _ => None,
     };
     let reported = |name| runs.iter().find_map(|run| run.effective.settings.whole(name));
-    let size = |name| reported(name).or_else(|| told(name)).and_then(|size| u32::try_from(size).ok());
+    let size = |name| reported(name).or_else(|| requested(name)).and_then(|size| u32::try_from(size).ok());
     let names = ["input_size", "classes"];
     let [input_size, classes] = names.map(size);
     input_size.zip(classes).ok_or_else(|| {
@@ -346,8 +350,8 @@ fn shape(key: &Key, runs: &[&Measurement]) -> Result<(u32, u32), NoCost> {
     })
 }
 
-/// Bytes of an activation in memory. With mixed precision these are half-precision numbers. The model ignores that
-/// weights and some layers stay in single precision.
+/// Bytes of one element of an activation. With mixed precision, activations are half-precision numbers; the model
+/// ignores that weights and some layers stay in single precision.
 pub(super) fn element_bytes(precision: Precision) -> u32 {
     match precision {
         Precision::Fp32 | Precision::Tf32 => 4,
@@ -379,9 +383,9 @@ mod tests {
         assert!((gflop(FlopsConvention::Seed2) - 12.268).abs() < 0.01);
     }
 
-    /// What a device executes is compared with what the network needs, not with what a convention leaves of it.
+    /// Executed FLOPs are compared with the needed ones, which do not depend on the convention.
     #[test]
-    fn a_convention_has_its_name_and_changes_no_need() {
+    fn conventions_do_not_change_the_needed_flops() {
         use clap::ValueEnum;
         let key = fixture::key("cpu", "resnet50", 16, 1);
         for convention in FlopsConvention::value_variants() {
@@ -399,8 +403,8 @@ mod tests {
         measurement.details.parameters = Some(11_689_512);
         assert_eq!(
             cost(&key, &[&measurement], FlopsConvention::default()).unwrap_err().to_string(),
-            "the worker's resnet50 has 11689512 parameters, but orchestrate's description of it has 25557032; a worker \
-             of your own can report `details.flops_per_sample`"
+            "the worker's resnet50 has 11689512 parameters, but orchestrate's description of it has 25557032; a custom \
+             worker can report `details.flops_per_sample`"
         );
         let key = fixture::key("cpu", "lenet", 16, 1);
         assert_eq!(
@@ -423,24 +427,24 @@ mod tests {
             let described = cost.map(|cost| *cost.described().expect("it is described"));
             described.map(|it| (it.input_size, it.parameters)).map_err(|error| error.to_string())
         };
-        let told = sizes(&key, &[&measurement]).unwrap_err();
+        let error = sizes(&key, &[&measurement]).unwrap_err();
         assert!(
-            told.starts_with("`input_size` and `classes` of `resnet50` are unknown: declare them"),
-            "{told}"
+            error.starts_with("`input_size` and `classes` of `resnet50` are unknown: declare them"),
+            "{error}"
         );
         measurement.effective.settings.set("input_size", 32);
-        let told = sizes(&key, &[&measurement]).unwrap_err();
-        assert!(told.starts_with("`classes` of `resnet50` is unknown: declare it"), "{told}");
+        let error = sizes(&key, &[&measurement]).unwrap_err();
+        assert!(error.starts_with("`classes` of `resnet50` is unknown: declare it"), "{error}");
         key.params.insert("classes".into(), ParamValue::Int(10));
         assert_eq!(sizes(&key, &[&measurement]), Ok((32, 23_528_522)));
-        assert!(sizes(&key, &[]).is_err(), "a report of one run says nothing about another");
+        assert!(sizes(&key, &[]).is_err(), "a report is valid for its run only");
         let unknown = Key { model: "lenet".into(), ..key };
         assert!(sizes(&unknown, &[]).unwrap_err().contains("no description of the network `lenet`"));
     }
 
-    /// The step's share of the modelled bytes of an image goes by who trained, and by how many iterations share it.
+    /// The bytes of an optimizer step depend on the optimizer, and are shared by the iterations per step.
     #[test]
-    fn modelled_bytes_have_the_step_of_the_optimizer_that_trained() {
+    fn modelled_bytes_include_the_step_of_the_optimizer() {
         use crate::job::WorkerTemplate;
         let network = network("vgg16", 224, 1000).unwrap();
         let layers = network.modelled_bytes(16, 4) as f64 / 16.0;
@@ -471,7 +475,7 @@ mod tests {
         near(bytes(&own, &[&run]), None, 0.0);
     }
 
-    /// A key of an external worker and two runs of it, which report these FLOPs per sample.
+    /// The key of an external worker, and two runs of it that report these FLOPs per sample.
     fn own_worker(model: &str, flops_per_sample: [Option<f64>; 2]) -> (Key, [Measurement; 2]) {
         use crate::job::WorkerTemplate;
         let worker = WorkerTemplate::Command(["train.py".into()].into());
@@ -486,7 +490,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_worker_counts_stands_where_no_description_does() {
+    fn reported_flops_are_used_without_a_description() {
         let of = |model, flops, convention| {
             let (key, [first, second]) = own_worker(model, flops);
             cost(&key, &[&first, &second], convention).map_err(|error| error.to_string())
@@ -516,7 +520,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_declared_stands_before_what_the_library_counts() {
+    fn declared_flops_take_precedence_over_counted_ones() {
         let (key, runs) = own_worker("lenet", [None, None]);
         let of = |declared, counted| {
             let mut run = runs[0].clone();
@@ -536,7 +540,7 @@ mod tests {
     }
 
     #[test]
-    fn a_description_stands_before_what_the_worker_counts() {
+    fn a_description_takes_precedence_over_reported_flops() {
         let (key, [mut run, _]) = own_worker("resnet50", [Some(8.2e9), None]);
         run.details.parameters = Some(25_557_032);
         run.effective.settings.set("input_size", 224);
@@ -552,7 +556,7 @@ mod tests {
     }
 
     #[test]
-    fn a_dollar_an_hour_at_a_hundred_images_a_second() {
+    fn prices_of_a_million_samples_and_of_a_duration() {
         assert!((usd_per_million_samples(1.0, 100.0) - 2.777_777).abs() < 1e-4);
         assert!((usd_of(1.0, 90.0) - 0.025).abs() < 1e-12);
     }

@@ -1,7 +1,7 @@
-//! Kernels below the roofs of their device, and how the time of a config divides among these roofs.
+//! Kernels below the roofs of their device, and the division of a config's time among these roofs.
 //!
 //! A kernel's FLOP/s and bytes per second are its counts ÷ its seconds under the profiler. Clocks are not locked
-//! meanwhile, but each kernel starts with empty caches and runs alone. So a place is that of the kernel as it was
+//! meanwhile, but each kernel starts with empty caches and runs alone. So a place is that of the kernel as
 //! profiled, and a short kernel looks slower than it is. The flat roof is the peak at the config's precision: a kernel
 //! that uses other units, such as those for fp32 in mixed precision, cannot reach it.
 
@@ -14,7 +14,7 @@ use crate::record::ncu::KernelGroup;
 /// The launches of a kernel, with their place below the roofs.
 #[derive(Clone, Copy, Debug)]
 pub struct PlacedKernel<'r> {
-    /// What was counted.
+    /// The counters.
     pub kernel: &'r KernelGroup,
     /// From 1, the slowest.
     pub rank: usize,
@@ -24,24 +24,24 @@ pub struct PlacedKernel<'r> {
     pub place: Option<KernelPlace>,
 }
 
-/// Where a kernel lies below its roofs.
+/// The place of a kernel below its roofs.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct KernelPlace {
     /// FLOPs per second.
     pub flops_per_s: f64,
     /// Bytes per second between the device and its memory.
     pub bytes_per_s: f64,
-    /// FLOPs per byte; `None` if it moved none.
+    /// FLOPs per byte; `None` if it moved no byte.
     pub intensity: Option<f64>,
     /// Its share of the peak.
     pub of_compute: Range,
     /// Its share of the bandwidth.
     pub of_memory: Range,
-    /// Which roof it is at, or that it is far from both; unknown in between.
+    /// The bound of the roof that it is at, or latency if it is far from both; unknown in between.
     pub bound: Bound,
 }
 
-/// How the time of the kernels of a config divides, as shares of the whole.
+/// The division of the time of a config's kernels, as shares of the whole.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct TimeShares {
     /// At the compute roof.
@@ -50,9 +50,9 @@ pub struct TimeShares {
     pub memory: f64,
     /// Far from both.
     pub latency: f64,
-    /// Between these, or above a roof, or not told by roofs that are ranges.
+    /// Between these, or above a roof, or undecided because a roof is a range.
     pub between: f64,
-    /// Without a place, or not among the kernels that are listed.
+    /// Without a place, or not among the listed kernels.
     pub unplaced: f64,
 }
 
@@ -75,8 +75,8 @@ impl KernelPlace {
     }
 }
 
-/// The kernels of `run` that took longest, the slowest first. If the table might be cut off, none has a share of the
-/// time, since nobody knows the whole.
+/// The kernels of `run` that took longest, the slowest first. If the table might be truncated, none has a share of the
+/// time, since the whole is unknown.
 pub fn placed_kernels<'r>(row: &Row<'_>, run: &'r NcuRun<'_>) -> Vec<PlacedKernel<'r>> {
     let whole = run.totals.seconds.filter(|seconds| *seconds > 0.0 && !run.counters.unproven);
     let placed = |(kernel, rank): (&'r KernelGroup, usize)| PlacedKernel {
@@ -159,7 +159,7 @@ mod tests {
         });
     }
 
-    /// A copy has no FLOP, and is at the memory roof all the same.
+    /// A copy has no FLOP, but is at the memory roof.
     #[test]
     fn a_kernel_without_a_flop_or_without_a_byte_has_a_place() {
         counted(vec![kernel("copy", 1.0, 0.0, 9.0), kernel("spin", 1.0, 90.0, 0.0)], 2.0, false, |placed| {
@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn what_might_be_cut_off_has_no_whole() {
+    fn possibly_truncated_tables_have_no_shares() {
         let shares = |unproven| counted(vec![kernel("gemm", 1.0, 90.0, 1.0)], 1.0, unproven, TimeShares::of);
         assert!(shares(false).is_some() && shares(true).is_none());
         let nothing = KernelGroup { seconds: Some(0.0), ..kernel("none", 1.0, 1.0, 1.0) };

@@ -1,8 +1,8 @@
 //! The counters of profiled jobs, joined with the timing runs of the same config.
 //!
-//! They are joined only if they ran in the same circumstances, because bytes counted on one device say nothing about
-//! another. Operations and bytes are per sample of training. Seconds under a profiler place kernels below the roofs,
-//! and are used for nothing else.
+//! They are joined only if they ran in the same circumstances, because bytes counted on one device do not apply to
+//! another. Operations and bytes are per sample of training. Seconds under a profiler are only used to place kernels
+//! below the roofs.
 
 mod kernel;
 mod stray;
@@ -23,7 +23,7 @@ use crate::record::ncu::{NcuCounters, NcuTotals};
 use crate::record::perf::PerfCounters;
 use crate::record::{Counters, NotProfiled, Outcome};
 
-/// What profilers counted for the config of a row.
+/// The profiles of the config of a row.
 #[derive(Clone, Debug, Default)]
 pub struct Counted<'a> {
     /// By Nsight Compute.
@@ -32,24 +32,24 @@ pub struct Counted<'a> {
     pub perf: Option<&'a PerfCounters>,
     /// Seconds by operator, from a profile of a few iterations.
     pub ops: Option<&'a OperatorProfile>,
-    /// Why Nsight Compute could count nothing.
+    /// Why Nsight Compute could not count.
     pub refused: Option<&'a NotProfiled>,
 }
 
-/// What Nsight Compute counted for one config.
+/// The counters of Nsight Compute for one config.
 #[derive(Clone, Debug)]
 pub struct NcuRun<'a> {
     /// The counters as recorded.
     pub counters: &'a NcuCounters,
     /// The sums of the counters.
     pub totals: NcuTotals,
-    /// How many samples were trained on meanwhile.
+    /// The number of samples that were trained on in the profiled range.
     pub samples: u64,
 }
 
 impl NcuRun<'_> {
-    /// The floating-point operations that the device executed per sample. Algorithms such as Winograd's need fewer than
-    /// the network has, padding needs more.
+    /// The floating-point operations that the device executed per sample. Algorithms such as Winograd's execute fewer
+    /// than the network has, padding adds some.
     pub fn flops_per_sample(&self) -> Option<f64> {
         self.per_sample(self.totals.flops.filter(|_| !self.counters.unproven))
     }
@@ -70,7 +70,7 @@ impl NcuRun<'_> {
 pub(super) struct Profiles<'a>(HashMap<ConfigOf<'a>, Vec<&'a Cell>>);
 
 impl<'a> Profiles<'a> {
-    /// Those among `runs`.
+    /// The profiled jobs among `runs`.
     pub(super) fn of(runs: &[Run<'a>]) -> Self {
         let mut by_config: HashMap<ConfigOf<'_>, Vec<&Cell>> = HashMap::new();
         for cell in sound(runs) {
@@ -79,7 +79,7 @@ impl<'a> Profiles<'a> {
         Profiles(by_config)
     }
 
-    /// What they counted for `config`, in these circumstances.
+    /// The profiles of `config` in these circumstances.
     pub(super) fn counted(&self, config: &Key, circumstances: Option<&Circumstances>) -> Counted<'a> {
         let mut counted = Counted::default();
         let cells = || self.0.get(&ConfigOf::new(config)).into_iter().flatten();
@@ -106,7 +106,7 @@ fn sound<'a>(runs: &[Run<'a>]) -> impl Iterator<Item = &'a Cell> {
     runs.iter().filter(is_sound).map(|run| run.cell)
 }
 
-/// Why Nsight Compute could count nothing in `cell`.
+/// Why Nsight Compute could not count in `cell`.
 fn refusal(cell: &Cell) -> Option<&NotProfiled> {
     let record = cell.record().filter(|_| cell.job.key().kind == Kind::Ncu)?;
     match &record.outcome {
@@ -190,14 +190,14 @@ mod tests {
         assert!((point.intensity - flops / 32.0).abs() < 1e-6 * point.intensity);
         // 10 samples per second × 10.8 GFLOP are 43 % of 250 GFLOP/s: not at a roof, and not far from both.
         assert_eq!(point.bound, Bound::Unknown);
-        let told = |words: &str| analysis.findings.iter().any(|finding| finding.text.contains(words));
-        assert!(told("42 to 44 % of the compute roof"), "{:?}", analysis.findings);
-        assert!(told("the device executed 0.00 GFLOP"), "{:?}", analysis.findings);
+        let reports = |words: &str| analysis.findings.iter().any(|finding| finding.text.contains(words));
+        assert!(reports("42 to 44 % of the compute roof"), "{:?}", analysis.findings);
+        assert!(reports("the device executed 0.00 GFLOP"), "{:?}", analysis.findings);
     }
 
     /// 10 samples per second of 1.9 GB each are 95 % of 20 GB/s.
     #[test]
-    fn counted_bytes_alone_make_a_point_memory_bound() {
+    fn counted_bytes_make_a_point_memory_bound() {
         let with_bytes = |bytes: u64| {
             study(|record| {
                 let Some(Counters::Ncu(counters)) = &mut record.counters else { panic!("no counters") };
@@ -211,17 +211,17 @@ mod tests {
         let near_memory = with_bytes(160 * 1_900_000_000);
         assert_eq!(first(&near_memory), (BytesSource::Measured, Bound::Memory));
         assert_eq!(first(&with_bytes(0)), (BytesSource::Modelled, Bound::Unknown));
-        let told = |study: &Study, words: &str| {
+        let reports = |study: &Study, words: &str| {
             let analysis = analyse(study);
             let said = analysis.findings.iter().any(|finding| finding.text.contains(words));
             assert!(said, "{words}: {:?}", analysis.findings);
         };
-        told(
+        reports(
             &near_memory,
             "is memory-bound: with the bytes that ncu counted it reaches 42 to 44 % of the compute roof and 93 to 97 %",
         );
-        told(&study(|_| {}), "bs16 is unknown: it is between its roofs: with the bytes");
-        told(&with_bytes(160 * 3_000_000_000), "bs16 is unknown: it is above its roof: with the bytes");
+        reports(&study(|_| {}), "bs16 is unknown: it is between its roofs: with the bytes");
+        reports(&with_bytes(160 * 3_000_000_000), "bs16 is unknown: it is above its roof: with the bytes");
     }
 
     #[test]
@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn a_table_that_might_be_cut_off_places_no_point() {
+    fn a_possibly_truncated_table_places_no_point() {
         let study = study(|record| {
             record.counters = Some(Counters::Ncu(NcuCounters { unproven: true, ..ncu() }.into()));
         });
@@ -281,7 +281,7 @@ mod tests {
         assert_eq!(kernels(&analysis).table().rows.len(), 0);
     }
 
-    /// Every form of a line: sums and metrics of `ncu` in each unit, ratios and events of `perf`, and what is missing.
+    /// Every form of a line: sums and metrics of `ncu` in each unit, ratios and events of `perf`, and missing ones.
     #[test]
     fn every_line_of_the_tables() {
         let kernel = KernelGroup {
@@ -339,9 +339,9 @@ mod tests {
         assert!(kernels(&analyse(&study)).table().csv().contains(",none,0,0,NA,NA,NA"));
     }
 
-    /// The runs of another config never stand in for those of its own.
+    /// The runs of another config never replace those of the profiled one.
     #[test]
-    fn counters_are_compared_with_rows_of_their_own_config() {
+    fn counters_are_compared_only_with_rows_of_their_config() {
         let elsewhere = |record: &mut Record| record.provenance.host.hostname = "elsewhere".into();
         let profiled = key("cpu", "resnet18", 16, 1).profiled(Kind::Ncu, Profile::default());
         let study = StudyBuilder::new()

@@ -1,4 +1,4 @@
-//! `counters.csv` and `kernels.csv`.
+//! The tables `counters.csv` and `kernels.csv`.
 
 use super::{KernelPlace, NcuRun, PlacedKernel, placed_kernels};
 use crate::analysis::Analysis;
@@ -12,7 +12,7 @@ use crate::record::perf::{Count, PerfCounters, PerfEvent};
 
 const NOT_MEASURED: &str = "it was not measured";
 
-/// `counters.csv`: what profilers counted, one line per config and counter. Missing counters are listed with the
+/// `counters.csv`: the counters of profilers, one line per config and counter. Missing counters are listed with the
 /// reason.
 pub(in crate::analysis) fn counters<'a>(analysis: &'a Analysis<'_>) -> Rows<'a> {
     let lines = analysis.rows.iter().flat_map(|row| {
@@ -54,7 +54,7 @@ pub(in crate::analysis) fn counter_columns<'a>(own: &Own) -> Columns<CounterLine
     Columns::plain(columns)
 }
 
-/// What a line says of its counter. Which of the two profilers it comes from stands in the line.
+/// The columns of the counter and its profiler.
 fn counter_values<'a>() -> Vec<Sourced<CounterLine<'a>>> {
     type Of<'a> = Column<CounterLine<'a>>;
     let columns = [
@@ -210,13 +210,13 @@ pub(in crate::analysis) fn kernel_columns<'a>(own: &Own) -> Columns<KernelLine<'
     Columns::plain(columns)
 }
 
-/// What was counted of a kernel.
+/// The columns of the counts of a kernel.
 fn kernel_counts<'a>() -> Vec<Column<KernelLine<'a>>> {
     type Of<'a> = Column<KernelLine<'a>>;
     vec![
         Of::known("rank", "From 1, the slowest.", |line| line.placed.rank),
         Of::known("kernel", "The name of the kernel.", |line| line.placed.kernel.name.clone()),
-        Of::known("launches", "How often it was launched.", |line| line.placed.kernel.launches),
+        Of::known("launches", "The number of launches.", |line| line.placed.kernel.launches),
         Of::maybe(
             "seconds_under_the_profiler",
             "Its time, which the profiler lengthens.",
@@ -238,7 +238,7 @@ fn kernel_counts<'a>() -> Vec<Column<KernelLine<'a>>> {
     ]
 }
 
-/// Where a kernel lies below the roofs of its device.
+/// The columns of the place of a kernel below the roofs of its device.
 fn kernel_places<'a>() -> Vec<Column<KernelLine<'a>>> {
     type Of<'a> = Column<KernelLine<'a>>;
     const NO_PLACE: &str = "its FLOPs, bytes or time were not measured, or a roof is unknown";

@@ -1,69 +1,69 @@
-//! A line of the table: a fact, and what a difference in it does to a row.
+//! A line of the table: a fact, and the effect of a difference in it on rows.
 
 use std::borrow::{Borrow, Cow};
 
 use crate::job::Device;
 use crate::record::{GpuFacts, HostFacts, Provenance};
 
-/// What becomes of runs of one config that differ in a fact.
+/// The effect on runs of one config that differ in a fact.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Effect {
     /// They are in different rows.
     Splits,
-    /// They are in one row, and a finding says what differs.
-    Said,
+    /// They are in one row, and a finding reports the difference.
+    Reported,
     /// They are in one row.
     Pools,
 }
 
 impl Effect {
-    /// What the manual calls it.
+    /// Its name in the manual.
     pub(super) fn word(self) -> &'static str {
         match self {
             Effect::Splits => "splits",
-            Effect::Said => "is said",
+            Effect::Reported => "is reported",
             Effect::Pools => "pools",
         }
     }
 }
 
-/// The effect for jobs on the processor, on NVIDIA GPUs and on Apple's, in this order.
+/// The effects for jobs on the processor, on NVIDIA GPUs and on Apple's GPUs, in this order.
 pub(super) type Effects = [Effect; 3];
 
-/// It splits every row.
+/// Splits rows on every device.
 pub(super) const SPLITS: Effects = [Effect::Splits; 3];
-/// It is said of every row.
-pub(super) const SAID: Effects = [Effect::Said; 3];
-/// It does nothing.
+/// Reported on every device.
+pub(super) const REPORTED: Effects = [Effect::Reported; 3];
+/// Pools on every device.
 pub(super) const POOLS: Effects = [Effect::Pools; 3];
-/// It matters to the processor that computes, and may matter to one that feeds a GPU.
-pub(super) const OF_PROCESSOR: Effects = [Effect::Splits, Effect::Said, Effect::Said];
-/// It matters to jobs on NVIDIA GPUs alone.
+/// Splits jobs on the processor; reported for jobs on a GPU, which the processor feeds.
+pub(super) const OF_PROCESSOR: Effects = [Effect::Splits, Effect::Reported, Effect::Reported];
+/// Splits only jobs on NVIDIA GPUs.
 pub(super) const OF_CUDA: Effects = [Effect::Pools, Effect::Splits, Effect::Pools];
-/// It matters to jobs on Apple's GPUs alone.
+/// Splits only jobs on Apple's GPUs.
 pub(super) const OF_MPS: Effects = [Effect::Pools, Effect::Pools, Effect::Splits];
-/// It matters to jobs on any GPU.
+/// Splits jobs on any GPU.
 pub(super) const OF_GPUS: Effects = [Effect::Pools, Effect::Splits, Effect::Splits];
 
-/// How a fact is read. `None` is unknown, which differs from everything that is known.
+/// Reads a fact. `None` is unknown, which differs from all known values.
 pub(super) type Read = for<'a> fn(&Seen<'a>) -> Option<Cow<'a, str>>;
 
 /// A fact of a record's provenance.
 pub(super) struct Fact {
     /// Its place below `provenance` in `record.json`.
     pub(super) place: &'static str,
-    /// What sentences call it.
+    /// Its name in sentences.
     pub(super) name: &'static str,
-    /// What it does.
+    /// Its effects by device.
     pub(super) effects: Effects,
-    /// Why, as a sentence.
+    /// The reason for them, as a sentence.
     pub(super) why: &'static str,
-    /// How it is read, for comparison; `None` if it pools, or is compared together with others.
+    /// Reads it for comparison; `None` if it pools, or is compared together with others.
     pub(super) read: Option<Read>,
 }
 
 impl Fact {
-    /// What it does to a job on `device`.
+    /// Its effect on a job on `device`.
     pub(super) fn effect(&self, device: Device) -> Effect {
         let [cpu, cuda, mps] = self.effects;
         match device {
@@ -90,11 +90,11 @@ pub(super) const fn apart(effects: Effects, place: &'static str, why: &'static s
     Fact { place, name: "", effects, why, read: None }
 }
 
-/// What was seen of one run.
+/// The facts of one run.
 #[derive(Clone, Copy)]
 pub(super) struct Seen<'a> {
     pub(super) provenance: &'a Provenance,
-    /// The GPU of the job, as its driver tells.
+    /// The GPU of the job, as its driver reports it.
     pub(super) gpu: Option<&'a GpuFacts>,
 }
 
@@ -124,7 +124,7 @@ pub(super) fn switch<'a>(value: Option<bool>) -> Option<Cow<'a, str>> {
     value.map(|is_on| Cow::Borrowed(if is_on { "on" } else { "off" }))
 }
 
-/// A value with a unit, without decimals that mean nothing.
+/// A value with a unit, rounded to a whole number.
 pub(super) fn whole<'a>(value: Option<f64>, unit: &str) -> Option<Cow<'a, str>> {
     value.map(|value| Cow::Owned(format!("{value:.0} {unit}")))
 }

@@ -1,7 +1,7 @@
-//! What each fact of a record's provenance does to the row of its run.
+//! The effect of each fact of a record's provenance on the row of its run.
 //!
-//! Every fact is a line of one table: it splits rows, it is said, or it does nothing. The facts of two runs are
-//! compared by this table and by nothing else.
+//! Every fact is a line of one table: it splits rows, is reported by a finding, or pools. The facts of two runs are
+//! compared only by this table. For example, `host.kernel` splits, `git.revision` is reported, `worker.path` pools.
 
 mod fact;
 mod gpu;

@@ -1,4 +1,4 @@
-//! The table of all facts, and what is compared by it.
+//! The table of all facts, and the comparison of runs by it.
 
 use super::fact::{Effect, Fact, Seen};
 use super::gpu::{GPU, VISIBLE};
@@ -9,7 +9,7 @@ use crate::protocol::Measurement;
 use crate::record::{GpuFacts, HostFacts, Provenance, Record};
 use crate::shared::Shared;
 
-/// Every fact of a record's provenance, once.
+/// Every fact of a record's provenance.
 pub(super) fn facts() -> impl Iterator<Item = &'static Fact> {
     [HOST, CGROUP, PROCESSOR, GPU, VISIBLE, WORKER, CALL].into_iter().flatten()
 }
@@ -19,8 +19,8 @@ fn compared(effect: Effect, device: Device) -> impl Iterator<Item = &'static Fac
     facts().filter(move |fact| fact.read.is_some() && fact.effect(device) == effect)
 }
 
-/// Where a run ran and with what. Two are equal if they differ in no fact that splits. The machine is told apart by
-/// [`HostFacts::is_machine_of`], and what the worker is and was told, by the circumstances.
+/// The facts of a run that are compared. Two are equal if all facts that split are equal. Machines are compared by
+/// [`HostFacts::is_machine_of`], the worker and its settings by the circumstances.
 #[derive(Clone, Debug)]
 pub(in crate::analysis) struct ComparedFacts {
     device: Device,
@@ -43,8 +43,8 @@ impl ComparedFacts {
         &self.provenance.host
     }
 
-    /// Whether they are those of the run with this `record` and `measurement`, whatever the machine. Copies no facts
-    /// about hosts.
+    /// Whether they are those of the run with this `record` and `measurement`, apart from the machine. Does not copy
+    /// facts about hosts.
     pub(in crate::analysis) fn are_of(&self, record: &Record, measurement: &Measurement) -> bool {
         let other = Seen { provenance: &record.provenance, gpu: gpu(record, measurement) };
         self.device == record.key.device && self.is_like(&other)
@@ -81,7 +81,7 @@ fn not_reported() -> String {
     "not reported".to_owned()
 }
 
-/// The GPU of the run: the one whose UUID the worker reports, else the one that the job was to have.
+/// The GPU of the run: the one whose UUID the worker reports, else the requested one.
 fn gpu<'a>(record: &'a Record, measurement: &Measurement) -> Option<&'a GpuFacts> {
     let host = &*record.provenance.host;
     let uuid = measurement.details.device_uuid.as_ref();
@@ -95,7 +95,7 @@ fn gpu<'a>(record: &'a Record, measurement: &Measurement) -> Option<&'a GpuFacts
     }
 }
 
-/// What is said of `runs` that are in one row: each fact in which they differ, with its values as `name a / b`.
+/// The reported facts in which `runs` of one row differ, with their values as `name a / b`.
 pub(in crate::analysis) fn differences_within<'a>(
     runs: impl Iterator<Item = (&'a Record, &'a Measurement)>,
 ) -> Vec<String> {
@@ -113,10 +113,10 @@ pub(in crate::analysis) fn differences_within<'a>(
         }
         Some(format!("{} {}", fact.name, values(seen.iter().map(|(_, other)| read(other)))))
     };
-    compared(Effect::Said, *device).filter_map(difference).collect()
+    compared(Effect::Reported, *device).filter_map(difference).collect()
 }
 
-/// The values that differ, sorted, so that two rows with the same ones say the same: `a / b`, `a / b / c / d and 3
+/// The different values, sorted, so that two rows with the same ones have equal texts: `a / b`, `a / b / c / d and 3
 /// more`.
 fn values<S: Into<String>>(all: impl Iterator<Item = Option<S>>) -> String {
     const SHOWN: usize = 4;

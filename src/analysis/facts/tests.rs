@@ -1,4 +1,4 @@
-//! The table is whole, and each of its lines is true.
+//! The table of facts is complete, and each line matches the behaviour.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -22,7 +22,7 @@ macro_rules! places {
     }};
 }
 
-/// Every field of a provenance that holds no others. A new one is named here, and has a line in the table.
+/// Every leaf field of a provenance. A new one must be added here and to the table.
 fn fields() -> BTreeSet<String> {
     let all: Vec<String> = [
         places!(
@@ -122,22 +122,22 @@ fn fields() -> BTreeSet<String> {
 fn every_field_of_a_provenance_has_one_line_in_the_table() {
     let lines: Vec<String> = facts().map(|fact| fact.place.to_owned()).collect();
     let unique: BTreeSet<String> = lines.iter().cloned().collect();
-    assert_eq!(lines.len(), unique.len(), "a line is there twice");
+    assert_eq!(lines.len(), unique.len(), "a line occurs twice");
     assert_eq!(unique, fields());
 }
 
 #[test]
-fn every_line_has_a_reason_and_what_is_said_has_a_name() {
+fn every_line_has_a_reason_and_every_reported_fact_a_name() {
     for fact in facts() {
         assert!(fact.why.ends_with('.') && fact.why.chars().count() <= 100, "{}", fact.place);
-        let is_said = fact.effects.contains(&Effect::Said);
-        assert!(!is_said || (fact.read.is_some() && !fact.name.is_empty()), "{}", fact.place);
+        let is_reported = fact.effects.contains(&Effect::Reported);
+        assert!(!is_reported || (fact.read.is_some() && !fact.name.is_empty()), "{}", fact.place);
     }
     let names: Vec<&str> = facts().filter(|fact| fact.read.is_some()).map(|fact| fact.name).collect();
     assert_eq!(names.len(), BTreeSet::from_iter(&names).len(), "two facts have one name");
 }
 
-/// A run of which everything is known.
+/// A run without unknown facts.
 fn know_all(record: &mut Record) {
     let is_cuda = matches!(record.key.device, Device::Cuda(_));
     record.measurement.as_mut().unwrap().details.device_uuid = is_cuda.then(|| "GPU-1".to_owned());
@@ -307,12 +307,12 @@ const OF_REST: &[(&str, Change)] = &[
     ("locks", |it| it.locks = Some(LockReach::Container)),
 ];
 
-/// What becomes of two runs on `device` that differ in the fact at `place` alone, and what is said of it.
+/// The effect on two runs on `device` that differ only in the fact at `place`, and the text of the finding.
 fn seen(device: Device, place: &str, change: Change) -> (Effect, String) {
     let of = |repeat| Key { device, ..key("e", "resnet18", 16, repeat) };
-    let prepare = move |record: &mut Record, tells_system_alone: bool| {
+    let prepare = move |record: &mut Record, knows_only_system: bool| {
         know_all(record);
-        if tells_system_alone {
+        if knows_only_system {
             record.provenance.host.boot_id = None;
             machine(&mut record.provenance).hardware = None;
         }
@@ -330,30 +330,30 @@ fn seen(device: Device, place: &str, change: Change) -> (Effect, String) {
     let about = |words: &str| texts.iter().find(|text| text.contains(words)).map(|text| (*text).to_owned());
     match (analysis.rows.len(), about("Pooled runs differ in"), about("are not pooled")) {
         (1, None, None) => (Effect::Pools, String::new()),
-        (1, Some(text), None) => (Effect::Said, text),
+        (1, Some(text), None) => (Effect::Reported, text),
         (2, None, Some(text)) => (Effect::Splits, text),
         other => panic!("{place} on {device}: {other:?}"),
     }
 }
 
 #[test]
-fn each_fact_does_what_its_line_says_for_each_backend() {
+fn each_fact_has_its_declared_effect_for_each_backend() {
     let changes: BTreeMap<&str, Change> = OF_HOST.iter().chain(OF_REST).copied().collect();
     assert_eq!(changes.len(), OF_HOST.len() + OF_REST.len(), "a fact is changed twice");
     assert_eq!(changes.keys().map(|place| (*place).to_owned()).collect::<BTreeSet<_>>(), fields());
     for fact in facts() {
         for device in [Device::Cpu, Device::Cuda(0), Device::Mps] {
-            let (effect, said) = seen(device, fact.place, changes[fact.place]);
-            assert_eq!(effect, fact.effect(device), "{} on {device}: {said}", fact.place);
-            let is_named = effect == Effect::Pools || said.contains(&format!(" {}", fact.name));
-            assert!(is_named, "{} on {device}: {said}", fact.place);
+            let (effect, text) = seen(device, fact.place, changes[fact.place]);
+            assert_eq!(effect, fact.effect(device), "{} on {device}: {text}", fact.place);
+            let is_named = effect == Effect::Pools || text.contains(&format!(" {}", fact.name));
+            assert!(is_named, "{} on {device}: {text}", fact.place);
         }
     }
 }
 
-/// The GPU that the worker reports is compared, however the driver lists it, and no other.
+/// Only the GPU that the worker reports is compared, at any position in the driver's list.
 #[test]
-fn the_gpu_of_the_job_is_compared_and_no_other() {
+fn only_the_gpu_of_the_job_is_compared() {
     let rows = |change: fn(&mut Vec<GpuFacts>)| {
         let of = |repeat| Key { device: Device::Cuda(0), ..key("e", "resnet18", 16, repeat) };
         let other =
@@ -376,9 +376,9 @@ fn the_gpu_of_the_job_is_compared_and_no_other() {
     assert_eq!(rows(|gpus| gpus[0].power_limit_w = Some(300.0)), 2);
 }
 
-/// Two rows whose first runs were on other nodes are told of in one sentence.
+/// Two rows whose first runs were on different nodes are reported in one sentence.
 #[test]
-fn rows_that_pool_the_same_values_are_told_of_together() {
+fn rows_that_pool_the_same_values_share_a_sentence() {
     let mut study = StudyBuilder::new();
     for (batch, repeat, node) in [(16, 1, "n1"), (16, 2, "n2"), (32, 1, "n2"), (32, 2, "n1")] {
         study = study.run_with(key("e", "resnet18", batch, repeat), 10.0, |record| {
@@ -388,7 +388,7 @@ fn rows_that_pool_the_same_values_are_told_of_together() {
     }
     let study = study.build();
     let findings = analyse(&study).findings;
-    let told: Vec<&str> = findings.iter().map(|finding| finding.text.as_str()).collect();
-    let told: Vec<&&str> = told.iter().filter(|text| text.starts_with("Pooled runs differ")).collect();
-    assert!(matches!(told[..], [text] if text.ends_with("node n1 / n2 (2 rows).")), "{told:?}");
+    let found: Vec<&str> = findings.iter().map(|finding| finding.text.as_str()).collect();
+    let found: Vec<&&str> = found.iter().filter(|text| text.starts_with("Pooled runs differ")).collect();
+    assert!(matches!(found[..], [text] if text.ends_with("node n1 / n2 (2 rows).")), "{found:?}");
 }

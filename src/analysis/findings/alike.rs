@@ -1,13 +1,13 @@
-//! Findings that differ in their subject alone, or in it and in numbers, as one sentence.
+//! Merges findings that differ only in their subject and numbers into one sentence.
 //!
-//! `a100_vgg11_fp32_bs4 waited for data during 34 % of its window …` of twenty rows is that sentence of the first row,
-//! and `The same, with other numbers, is true of 19 more: …`.
+//! If twenty rows have the finding `a100_vgg11_fp32_bs4 waited for data during 34 % of its window …`, the first is
+//! shown in full, followed by `The same, with other numbers, is true of 19 more: …`.
 
 use super::finding::{Finding, list};
 use super::kind::FindingKind;
 use crate::text::without_numbers;
 
-/// Findings of one kind that say the same of several subjects.
+/// Findings of one kind with the same words about different subjects.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Alike<'f> {
     /// The findings, at least one, in the order of the rows.
@@ -15,12 +15,12 @@ pub struct Alike<'f> {
 }
 
 impl Alike<'_> {
-    /// The kind that they share.
+    /// The kind of the findings.
     pub fn kind(&self) -> FindingKind {
         self.findings[0].kind
     }
 
-    /// The sentence of the first, with the number and the first few names of the others.
+    /// The sentence of the first finding, then the number and the first few subjects of the others.
     pub fn text(&self) -> String {
         let [first, others @ ..] = &*self.findings else { return String::new() };
         if others.is_empty() {
@@ -36,8 +36,8 @@ impl Alike<'_> {
     }
 }
 
-/// `findings` in their order, those that are alike together at the place of the first. A finding without a subject is
-/// alike to none.
+/// Groups `findings` by kind and words. A group is at the place of its first finding. A finding without a subject is
+/// always alone.
 pub fn alike(findings: &[Finding]) -> Vec<Alike<'_>> {
     let mut groups: Vec<(String, Alike<'_>)> = Vec::new();
     for finding in findings {
@@ -79,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn the_same_sentence_of_several_subjects_is_one_with_their_number_and_first_names() {
+    fn equal_sentences_are_merged_with_the_number_and_first_names_of_their_subjects() {
         let names = ["m1", "m2", "m10", "m11", "m12", "m13", "m14"];
         let found = names.map(|name| about(name, FindingKind::MissingCost, "Nothing describes _ (2 rows)."));
         let all = "Nothing describes m1 (2 rows). The same is true of 6 more: m2, m10, m11, m12 and 2 more.";
@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn other_numbers_are_said_and_other_words_or_kinds_stay_apart() {
+    fn other_numbers_are_mentioned_and_other_words_or_kinds_are_not_merged() {
         let waits =
             |row: &str, share: &str| about(row, FindingKind::DataWait, &format!("_ waited {share} %."));
         let found = [
@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn findings_without_a_subject_stay_apart() {
+    fn findings_without_a_subject_are_not_merged() {
         let one =
             Finding { subject: None, ..about("", FindingKind::NotConfirmed, "3 rows are not confirmed.") };
         assert_eq!(texts(&[one.clone(), one]).len(), 2);

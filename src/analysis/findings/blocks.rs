@@ -1,4 +1,4 @@
-//! Findings about blocks that were slower or faster than others.
+//! Findings about blocks that were slower or faster than the other blocks of their machine.
 
 use super::finding::{Finding, finding};
 use super::kind::FindingKind;
@@ -86,9 +86,8 @@ mod tests {
     }
 
     proptest! {
-        /// What is told follows from the numbers as they are printed.
         #[test]
-        fn the_printed_numbers_say_what_the_sentence_says(
+        fn printed_numbers_agree_with_the_sentence(
             size in 0.01..0.5f64,
             reach in 1e-6..1.0f64,
             is_slower in any::<bool>(),
@@ -97,7 +96,7 @@ mod tests {
             let (near, far) = (size * (1.0 - reach), size * (1.0 + reach));
             let block = if is_slower { block(-size, [-far, -near]) } else { block(size, [near, far]) };
             let Sentence { text, claims } = sentence(&block, &Thresholds::default());
-            prop_assert!(claims.len() == 4 && claims.iter().all(|claim| claim.holds_in(&text)), "{text}");
+            prop_assert!(claims.len() == 4 && claims.iter().all(|claim| claim.is_true_in(&text)), "{text}");
             let number = |text: &str| text.split_once(' ').unwrap().0.parse::<f64>().unwrap();
             let printed = number(text.split_once("UTC) was ").unwrap().1);
             let low = number(text.split_once("interval ").unwrap().1);

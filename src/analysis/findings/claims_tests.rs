@@ -1,4 +1,4 @@
-//! What every kind of finding claims, evaluated on the numbers as they are printed, over random tables.
+//! Evaluates the claims of every kind of finding on the printed numbers, over random tables.
 
 use std::collections::BTreeSet;
 
@@ -7,14 +7,14 @@ use strum::IntoEnumIterator;
 use super::FindingKind;
 use crate::analysis::{Analysis, analyse, random_table};
 
-/// How many tables are drawn. Every kind of finding must appear in some of them.
+/// The number of random tables. Every kind of finding must appear in at least one.
 const TABLES: u64 = 600;
 
-/// The first claim of `analysis` that does not hold for what is printed, or a finding without a claim.
+/// The first claim of `analysis` that is false for the printed numbers, or the first finding without a claim.
 fn broken(analysis: &Analysis<'_>) -> Option<String> {
     let findings = analysis.findings.iter();
     let of_finding = |finding: &super::Finding| {
-        let broken = finding.claims.iter().find(|claim| !claim.holds_in(&finding.text));
+        let broken = finding.claims.iter().find(|claim| !claim.is_true_in(&finding.text));
         match broken {
             Some(claim) => Some(format!("{}\n{claim:?}", finding.text)),
             None => finding.claims.is_empty().then(|| format!("{} claims nothing", finding.text)),
@@ -24,7 +24,7 @@ fn broken(analysis: &Analysis<'_>) -> Option<String> {
 }
 
 #[test]
-fn every_finding_holds_for_the_numbers_that_it_prints() {
+fn claims_of_every_kind_of_finding_are_true_as_printed() {
     let mut seen = BTreeSet::new();
     for seed in 0..TABLES {
         let study = random_table::study(seed);

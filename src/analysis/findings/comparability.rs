@@ -31,7 +31,7 @@ pub(super) fn completeness(runs: &[Run<'_>]) -> Option<Finding> {
 
 pub(super) fn comparability(runs: &[Run<'_>], rows: &[Row<'_>]) -> Vec<Finding> {
     let mut found = splits(rows);
-    found.extend(said(rows));
+    found.extend(pooled_differences(rows));
     found.extend(settings_differ(rows));
     found.extend(mixed_settings(rows));
     found.extend(mixed_units(rows));
@@ -62,7 +62,7 @@ fn mixed_units(rows: &[Row<'_>]) -> Option<Finding> {
     })
 }
 
-/// Rows of a config that has several.
+/// The second and further rows of each config, with their differences from the first.
 fn splits(rows: &[Row<'_>]) -> Vec<Finding> {
     let mut firsts: HashMap<ConfigOf<'_>, &Row<'_>> = HashMap::new();
     let mut found = Vec::new();
@@ -85,8 +85,8 @@ fn split(row: &Row<'_>, first: &Row<'_>) -> Option<Finding> {
     Some(finding(FindingKind::NotPooled, sentence.claiming([Claim::several(part)])).about(label))
 }
 
-/// What differs between runs that are pooled all the same.
-fn said(rows: &[Row<'_>]) -> Vec<Finding> {
+/// Differences between runs that are pooled despite them.
+fn pooled_differences(rows: &[Row<'_>]) -> Vec<Finding> {
     let mut by_differences: BTreeMap<Vec<String>, usize> = BTreeMap::new();
     for row in rows {
         let differences = differences_within(row.runs.iter().filter_map(|run| run.cell.success()));
@@ -102,7 +102,7 @@ fn said(rows: &[Row<'_>]) -> Vec<Finding> {
     by_differences.into_iter().map(sentence).collect()
 }
 
-/// Profiled jobs that say nothing about any row.
+/// Profiled jobs whose circumstances match no row of their config.
 fn stray_profiles(runs: &[Run<'_>], rows: &[Row<'_>]) -> Vec<Finding> {
     let sentence = |(cell, differences): (&Cell, Vec<String>)| {
         let label = cell.job.label();
@@ -161,10 +161,10 @@ fn differences<'a>(rows: &'a [Row<'_>]) -> impl Iterator<Item = (&'a Row<'a>, &'
     })
 }
 
-/// Whether a row's mark says that `name` differs.
-fn is_said(rows: &[Row<'_>], name: &str) -> bool {
-    let mut said = differences(rows).flat_map(|(_, _, differences)| differences);
-    said.any(|difference| difference.split(' ').next() == Some(name))
+/// Whether a mark of a row already reports that `name` differs.
+fn is_marked(rows: &[Row<'_>], name: &str) -> bool {
+    let mut marked = differences(rows).flat_map(|(_, _, differences)| differences);
+    marked.any(|difference| difference.split(' ').next() == Some(name))
 }
 
 /// Undeclared settings that differ between rows, where no mark reports them. Only parameters of the shipped worker
@@ -184,7 +184,7 @@ fn mixed_settings(rows: &[Row<'_>]) -> Vec<Finding> {
     }
     by_name
         .into_iter()
-        .filter(|(name, values)| values.len() > 1 && !is_said(rows, name))
+        .filter(|(name, values)| values.len() > 1 && !is_marked(rows, name))
         .map(|(name, values)| {
             let values: Vec<String> = values
                 .into_iter()
@@ -216,14 +216,14 @@ fn not_confirmed(rows: &[Row<'_>]) -> Vec<Finding> {
     by_names.into_iter().map(sentence).collect()
 }
 
-/// Rows whose workers say how many samples an iteration trains on, and nothing that entered the network shows it.
+/// Rows whose workers repeat the batch from their flags instead of observing the inputs of the network.
 fn batch_not_confirmed(rows: &[Row<'_>]) -> Option<Finding> {
     let n = rows
         .iter()
         .filter(|row| row.measurements().any(|measured| measured.details.repeats("batch")))
         .count();
     let text = format!(
-        "Not confirmed: the worker repeats `batch`, and nothing that entered the network shows it, so the throughput \
+        "Not confirmed: the worker repeats `batch` without checking the inputs of the network, so the throughput \
          would be too high if a part of each batch were left out ({}).",
         count_text(n, "row")
     );
@@ -257,7 +257,7 @@ fn included(rows: &[Row<'_>]) -> Vec<Finding> {
     rows.iter().filter(|row| row.included() > 0).map(sentence).collect()
 }
 
-/// What `marks` say, each sentence once, in alphabetical order.
+/// The sentences of `marks` without repetitions, in alphabetical order.
 fn distinct<'m>(marks: impl Iterator<Item = &'m Mark>) -> Sentence {
     let sentences: BTreeMap<String, Sentence> =
         marks.map(Mark::sentence).map(|sentence| (sentence.text.clone(), sentence)).collect();

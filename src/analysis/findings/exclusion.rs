@@ -1,4 +1,4 @@
-//! A finding about the runs that marks leave out.
+//! A finding about the throughput of the runs that marks leave out.
 
 use super::finding::{Finding, finding};
 use super::kind::FindingKind;
@@ -6,10 +6,11 @@ use crate::analysis::audit::{audit, bias};
 use crate::analysis::group::Row;
 use crate::analysis::marks::{Threshold, Thresholds};
 
-/// Whether the runs that marks leave out are slower or faster than the others, for certain and beyond the threshold.
+/// A finding if the runs that marks leave out are slower or faster than the others, significantly and by more than the
+/// threshold.
 pub(super) fn exclusion(rows: &[Row<'_>], thresholds: &Thresholds) -> Option<Finding> {
     let bias = bias(&audit(rows))?;
     let threshold = thresholds.of(Threshold::ExclusionBias);
-    (bias.is_certain() && bias.distance() > threshold)
+    (bias.is_significant() && bias.distance() > threshold)
         .then(|| finding(FindingKind::ExclusionBias, bias.sentence(threshold)))
 }

@@ -1,4 +1,4 @@
-//! Findings about the FLOPs of rows: those that are used, against those that were counted in other ways.
+//! Findings about the FLOPs of rows: the count that is used, compared with other counts of the same work.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -20,9 +20,9 @@ pub(super) fn flops(rows: &[Row<'_>], thresholds: &Thresholds) -> Vec<Finding> {
     found
 }
 
-/// Configs whose device executed more or fewer operations than the network has.
+/// Rows whose device executed more or fewer operations than the network has, by more than a threshold.
 fn far_from_model(rows: &[Row<'_>], thresholds: &Thresholds) -> Vec<Finding> {
-    let told = |row: &Row<'_>| {
+    let of_row = |row: &Row<'_>| {
         let executed = row.counted.ncu.as_ref()?.flops_per_sample()?;
         let modelled = row.cost.as_ref().ok()?.needed_flops();
         let far = Distance::of(Threshold::ExecutedFlops, executed, modelled, thresholds)?;
@@ -35,12 +35,12 @@ fn far_from_model(rows: &[Row<'_>], thresholds: &Thresholds) -> Vec<Finding> {
         );
         Some(finding(FindingKind::ExecutedFlops, Sentence::new(text, far.claims())).about(row.label()))
     };
-    rows.iter().filter_map(told).collect()
+    rows.iter().filter_map(of_row).collect()
 }
 
-/// Configs whose worker counts other FLOPs than the network has.
+/// Rows whose worker reports other FLOPs than the network has, by more than a threshold.
 fn reported_otherwise(rows: &[Row<'_>], thresholds: &Thresholds) -> Vec<Finding> {
-    let told = |row: &Row<'_>| {
+    let of_row = |row: &Row<'_>| {
         let described = row.cost.as_ref().ok()?.described()?;
         let (reported, counted) = (described.reported_flops?, described.needed_flops as f64);
         let (_, cause) = described.miscounted()?;
@@ -54,32 +54,32 @@ fn reported_otherwise(rows: &[Row<'_>], thresholds: &Thresholds) -> Vec<Finding>
         );
         Some(finding(FindingKind::ReportedFlops, Sentence::new(text, far.claims())).about(row.label()))
     };
-    rows.iter().filter_map(told).collect()
+    rows.iter().filter_map(of_row).collect()
 }
 
-/// Configs whose worker's library counted other FLOPs than those that are used.
+/// Rows whose worker's library counted other FLOPs than those that are used, by more than a threshold.
 fn counted_otherwise(rows: &[Row<'_>], thresholds: &Thresholds) -> Vec<Finding> {
-    let told = |row: &Row<'_>| {
+    let of_row = |row: &Row<'_>| {
         let cost = row.cost.as_ref().ok()?;
-        let whose =
+        let used =
             if cost.described().is_some() { "orchestrate's description" } else { "the worker's declaration" };
         let far =
             Distance::of(Threshold::CountedFlops, cost.counted_flops()?, cost.needed_flops(), thresholds)?;
         let text = format!(
-            "Per sample of {}, the worker's library counted {} GFLOP in an iteration, and {whose} has {} ({far}): one \
-             of them is of another network, or other operations. The latter is used.",
+            "Per sample of {}, the worker's library counted {} GFLOP in an iteration, and {used} has {} ({far}): one \
+             of them counts another network or other operations. The latter is used.",
             row.label(),
             far.one(),
             far.other(),
         );
         Some(finding(FindingKind::CountedFlops, Sentence::new(text, far.claims())).about(row.label()))
     };
-    rows.iter().filter_map(told).collect()
+    rows.iter().filter_map(of_row).collect()
 }
 
-/// Configs whose FLOPs were counted without those of some operators.
+/// Rows whose counted FLOPs lack those of some operators.
 fn uncounted_operators(rows: &[Row<'_>]) -> Vec<Finding> {
-    let told = |row: &Row<'_>| {
+    let of_row = |row: &Row<'_>| {
         let Ok(Cost::Reported(Reported { is_counted: true, .. })) = row.cost else { return None };
         let names: BTreeSet<&String> =
             row.measurements().flat_map(|measured| &measured.details.uncounted_operators).collect();
@@ -95,24 +95,24 @@ fn uncounted_operators(rows: &[Row<'_>]) -> Vec<Finding> {
         (!names.is_empty())
             .then(|| finding(FindingKind::UncountedOperators, Sentence::new(text, [n])).about(row.label()))
     };
-    rows.iter().filter_map(told).collect()
+    rows.iter().filter_map(of_row).collect()
 }
 
-/// Two counts of FLOPs that are further apart than a threshold allows.
+/// The distance between two counts of FLOPs, if it exceeds a threshold.
 struct Distance {
     is_more: bool,
-    /// In GFLOP, against the other count.
+    /// The first count in GFLOP, compared with the second.
     flops: Compared,
-    /// In percent of the other count, against the threshold.
+    /// The difference in percent of the second count, compared with the threshold.
     share: Compared,
 }
 
 impl Distance {
-    /// `None` if they are near enough.
+    /// `None` within the threshold.
     fn of(threshold: Threshold, one: f64, other: f64, thresholds: &Thresholds) -> Option<Distance> {
         let (share, limit) = (one / other - 1.0, thresholds.of(threshold));
         let relation = if share > 0.0 { Relation::Above } else { Relation::Below };
-        // As many decimals as give the larger count four digits.
+        // So many decimals that the larger count has four significant digits.
         let decimals = (3 - (one.max(other) / 1e9).max(1e-9).log10().floor() as i32).clamp(0, 12) as usize;
         (share.abs() > limit).then(|| Distance {
             is_more: share > 0.0,

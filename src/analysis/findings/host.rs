@@ -1,4 +1,4 @@
-//! Findings about scatter, and about what else the host did.
+//! Findings about scatter, about the load of the host, and about waiting for data.
 
 use std::cell::LazyCell;
 use std::collections::BTreeMap;
@@ -36,8 +36,8 @@ pub(super) fn host(runs: &[Run<'_>], rows: &[Row<'_>], thresholds: &Thresholds) 
     found
 }
 
-/// Marks that leave no run out, by name. If all runs have the same text, it is given once; otherwise the first few are
-/// listed with their runs.
+/// Marks whose runs count, by name. If the text is the same for all runs, it appears once; otherwise the first few runs
+/// are listed with their texts.
 fn marked_but_counted(runs: &[Run<'_>]) -> Vec<Finding> {
     let varying = LazyCell::new(|| varying_parameters(runs.iter().map(|run| run.cell.job.key())));
     let label =
@@ -51,22 +51,22 @@ fn marked_but_counted(runs: &[Run<'_>]) -> Vec<Finding> {
     let sentence = |(name, marks): (&'static str, Vec<(String, Sentence)>)| {
         let number = Claim::some(marks.len());
         let n = count_text(marks.len(), "run");
-        let says = |text: &str| marks.iter().all(|(_, other)| other.text == text);
-        let told = match marks.first() {
-            Some((_, first)) if says(&first.text) => {
+        let is_common = |text: &str| marks.iter().all(|(_, other)| other.text == text);
+        let sentence = match marks.first() {
+            Some((_, first)) if is_common(&first.text) => {
                 first.clone().reworded(|text| format!("{n} marked but counted: {text}."))
             }
             _ => {
                 details(name, marks).reworded(|details| format!("{n} marked {name} but counted: {details}."))
             }
         };
-        finding(FindingKind::MarkedButCounted, told.claiming([number]))
+        finding(FindingKind::MarkedButCounted, sentence.claiming([number]))
     };
     by_name.into_iter().map(sentence).collect()
 }
 
-/// What the first few of `marks` called `name` say, each with its run, and the number of the others. They are texts
-/// that contain commas.
+/// The texts of the first few of `marks` called `name`, each with its run, and the number of the others. They are
+/// joined by semicolons, because the texts contain commas.
 fn details(name: &str, marks: Vec<(String, Sentence)>) -> Sentence {
     const SHOWN: usize = 3;
     let more = marks.len().saturating_sub(SHOWN);
@@ -77,7 +77,7 @@ fn details(name: &str, marks: Vec<(String, Sentence)>) -> Sentence {
     if more == 0 { shown } else { shown.reworded(|shown| format!("{shown}; and {more} more")) }
 }
 
-/// The runs whose load could not be judged, apart by the reason: they were too short, or nobody counted.
+/// Runs whose load could not be judged, by reason: they were too short, or the host's load was not recorded.
 fn load_unknown(runs: &[Run<'_>]) -> Vec<Finding> {
     let (short, uncounted): (Vec<&Record>, Vec<&Record>) = runs
         .iter()
@@ -103,7 +103,7 @@ fn load_unknown(runs: &[Run<'_>]) -> Vec<Finding> {
 
 fn waiting_for_data(rows: &[Row<'_>], thresholds: &Thresholds) -> Vec<Finding> {
     let threshold = thresholds.of(Threshold::DataWaitShare);
-    let told = |row: &Row<'_>| {
+    let of_row = |row: &Row<'_>| {
         let shares = pipeline::data_wait_shares(row);
         let share = crate::stats::median(&shares).ok().filter(|share| *share > threshold)?;
         let share = Compared::passed(Threshold::DataWaitShare, share, threshold, 0);
@@ -116,7 +116,7 @@ fn waiting_for_data(rows: &[Row<'_>], thresholds: &Thresholds) -> Vec<Finding> {
         );
         Some(finding(FindingKind::DataWait, Sentence::new(text, [share])).about(row.label()))
     };
-    rows.iter().filter_map(told).collect()
+    rows.iter().filter_map(of_row).collect()
 }
 
 fn data_gaps(rows: &[Row<'_>], thresholds: &Thresholds) -> Vec<Finding> {
@@ -124,9 +124,9 @@ fn data_gaps(rows: &[Row<'_>], thresholds: &Thresholds) -> Vec<Finding> {
     gaps.iter().map(|gap| finding(FindingKind::DataGap, gap.sentence(thresholds))).collect()
 }
 
-/// Rows whose windows hold more than training.
+/// Rows whose windows contain evaluation.
 fn evaluations(rows: &[Row<'_>]) -> Vec<Finding> {
-    let told = |row: &Row<'_>| {
+    let of_row = |row: &Row<'_>| {
         let shares = row.measurements().map(|measured| measured.details.evaluation_share.unwrap_or(0.0));
         let shares: Vec<f64> = shares.collect();
         let share = crate::stats::median(&shares).ok().filter(|share| *share > 0.0)?;
@@ -140,7 +140,7 @@ fn evaluations(rows: &[Row<'_>]) -> Vec<Finding> {
         );
         Some(finding(FindingKind::Evaluation, Sentence::new(text, [share])).about(row.label()))
     };
-    rows.iter().filter_map(told).collect()
+    rows.iter().filter_map(of_row).collect()
 }
 
 fn unreadable_images(runs: &[Run<'_>]) -> Option<Finding> {

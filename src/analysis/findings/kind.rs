@@ -1,8 +1,8 @@
-//! The kinds of findings, and what a reader can do about them.
+//! The kinds of findings, and the remedy of each.
 
 use strum::EnumIter;
 
-/// What a reader can do about a finding. Findings are listed in this order.
+/// What a reader can do about a finding. Reports list findings in this order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Remedy {
     /// Run something again, or more often.
@@ -13,18 +13,18 @@ pub enum Remedy {
     MeasurePeaks,
     /// Change the training.
     Retrain,
-    /// Nothing: it explains numbers.
+    /// Nothing to do: the finding explains numbers.
     None,
 }
 
-/// The kinds of findings. Those with the same remedy are listed in this order.
+/// The kinds of findings. Reports list those with the same remedy in this order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, EnumIter)]
 pub enum FindingKind {
     /// Jobs without a result.
     MissingResults,
     /// Runs of one config in several rows.
     NotPooled,
-    /// What differs between runs that are pooled all the same.
+    /// Differences between runs that are pooled despite them.
     PooledDifferences,
     /// Undeclared differences between envs.
     SettingsDiffer,
@@ -42,19 +42,19 @@ pub enum FindingKind {
     LeftOut,
     /// Runs that are included despite their marks.
     Included,
-    /// What leaving out runs does to the table.
+    /// The effect of leaving out runs on the throughputs of the table.
     ExclusionBias,
     /// Rows that scatter.
     Scatter,
-    /// What the repeats can show at a machine's noise.
+    /// The smallest difference that the repeats can show, given the noise of a machine.
     Resolution,
-    /// Marks that leave no run out.
+    /// Marks whose runs count.
     MarkedButCounted,
     /// Runs whose load could not be judged.
     LoadUnknown,
     /// Rows that waited for data.
     DataWait,
-    /// Files against synthetic tensors.
+    /// Training from files compared with training on synthetic tensors.
     DataGap,
     /// Networks that were called without gradients within the window.
     Evaluation,
@@ -62,21 +62,21 @@ pub enum FindingKind {
     UnreadableImages,
     /// A block that was slower or faster than others.
     ShiftedBlock,
-    /// What limits a row.
+    /// The bound of a row.
     Bound,
-    /// FLOPs that a device executed, against those of the network.
+    /// FLOPs that a device executed, compared with those of the network.
     ExecutedFlops,
-    /// FLOPs that a worker reports, against those of the network.
+    /// FLOPs that a worker reports, compared with those of the network.
     ReportedFlops,
-    /// FLOPs that a worker's library counted, against those that are used.
+    /// FLOPs that a worker's library counted, compared with those that are used.
     CountedFlops,
-    /// Operators whose FLOPs nobody knows.
+    /// Operators with unknown FLOPs.
     UncountedOperators,
     /// Rows without FLOP/s.
     MissingCost,
     /// Rows without peaks.
     MissingPeaks,
-    /// Peaks without a figure that a row needs.
+    /// Peaks without the ceiling or the bandwidth that a row needs.
     MissingCeiling,
     /// Peaks that were measured with another number of threads.
     OtherThreads,
@@ -89,7 +89,7 @@ pub enum FindingKind {
 }
 
 impl FindingKind {
-    /// What a reader can do about it.
+    /// What a reader can do about findings of this kind.
     pub fn remedy(self) -> Remedy {
         match self {
             FindingKind::MissingResults
@@ -128,7 +128,7 @@ impl FindingKind {
         }
     }
 
-    /// Whether it says what a report cannot tell, or on what weak ground.
+    /// Whether findings of this kind are limitations of a report: missing or weakly supported results.
     pub fn is_limitation(self) -> bool {
         match self {
             FindingKind::MissingResults

@@ -1,6 +1,8 @@
-//! The findings of a report. Each sentence is backed by a computed number and a threshold, and names both. Nothing else
-//! is said. A finding also carries what it claims of its numbers, and a test evaluates that on the numbers as they are
-//! printed.
+//! The findings of a report: [`findings`] derives [`Finding`]s from rows, runs and rooflines.
+//!
+//! Each is a sentence about a computed number with its threshold, such as `cpu_vgg16_fp32_bs4 waited for data during
+//! 34 % of its window, median of n = 3 (threshold 10 %).` Below the threshold there is no finding. A finding carries
+//! its claims about the numbers, and a test evaluates them on the numbers as printed.
 
 mod alike;
 mod blocks;
@@ -35,7 +37,7 @@ pub use alike::{Alike, alike};
 pub use finding::Finding;
 pub use kind::{FindingKind, Remedy};
 
-/// All findings, by what a reader can do about them.
+/// All findings, sorted by remedy and kind.
 pub fn findings(
     runs: &[Run<'_>],
     rows: &[Row<'_>],

@@ -1,4 +1,4 @@
-//! What the repeats of a report can show, at the noise of its machines.
+//! Findings about the smallest difference that the repeats of a report can show, given the noise of its machines.
 
 use super::finding::{Finding, finding};
 use super::kind::FindingKind;
@@ -7,7 +7,7 @@ use crate::analysis::noise::Calibrated;
 use crate::stats;
 use crate::text::capitalised;
 
-/// A sentence for each calibration whose machine and device have rows: by the median of their repeats that count.
+/// One finding per calibration whose machine and device have rows, for the median number of their repeats that count.
 pub(super) fn noise(rows: &[Row<'_>], calibrated: &[Calibrated]) -> Vec<Finding> {
     let sentence = |known: &Calibrated| {
         let repeats: Vec<f64> = rows

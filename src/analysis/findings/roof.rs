@@ -1,4 +1,4 @@
-//! Findings about peaks and rooflines.
+//! Findings about the bounds of rows, about peaks and about rooflines.
 
 use std::collections::HashMap;
 
@@ -33,7 +33,7 @@ pub(super) fn roof(
     found
 }
 
-/// What limits the rows whose bytes were counted, and those that something keeps from their roofs.
+/// The bounds of rows whose bytes were counted, and of rows that an obstacle keeps from their roofs.
 fn bounds(rows: &[Row<'_>], rooflines: &[Roofline<'_>], classes: &[Class]) -> Vec<Finding> {
     let points = rooflines.iter().flat_map(|roofline| &roofline.points);
     let counted: HashMap<usize, &Point> = points
@@ -48,7 +48,7 @@ fn bounds(rows: &[Row<'_>], rooflines: &[Roofline<'_>], classes: &[Class]) -> Ve
     bounded.collect()
 }
 
-/// What limits `row`, unless that is unknown, or another finding says it: those about data say who waits for it.
+/// The bound of `row`; `None` if it is unknown, or if another finding reports it, such as one about waiting for data.
 fn bound(row: &Row<'_>, class: &Class, counted: Option<&Point>) -> Option<Sentence> {
     let (label, bound) = (row.label(), class.bound);
     match (&class.evidence, counted) {
@@ -66,14 +66,14 @@ fn in_spite_of_counters(label: &str, obstacle: &Obstacle, point: &Point) -> Sent
     let (bound, place) = (obstacle.bound(), point.place);
     let sentence = obstacle.sentence().reworded(|obstacle| {
         format!(
-            "{label} is {bound}: {obstacle}. So it says nothing that it reaches {place} with the bytes that ncu \
-             counted."
+            "{label} is {bound}: {obstacle}. It reaches {place} with the bytes that ncu counted, which is no evidence \
+             in this case."
         )
     });
     sentence.claiming(place.claims())
 }
 
-/// Where its time goes is said elsewhere: it is no evidence here.
+/// The bound of a row by its counters. [`Class::why()`] would add the times of its kernels, which are no evidence here.
 fn by_counters(label: &str, class: &Class) -> Sentence {
     let verdict = match class.bound {
         Bound::Unknown => format!("What limits {label} is unknown"),
@@ -89,7 +89,7 @@ fn by_counters(label: &str, class: &Class) -> Sentence {
     })
 }
 
-/// A row without a result lacks more than FLOPs.
+/// Rows without a cost. Rows without a result are left out: other findings report them.
 fn missing_costs(rows: &[Row<'_>]) -> Vec<Finding> {
     let measured = rows.iter().filter(|row| row.circumstances.is_some());
     let sentences = measured.filter_map(|row| {
@@ -126,7 +126,10 @@ fn other_thread_counts(rows: &[Row<'_>]) -> Vec<Finding> {
         let used = match found.effective.settings.whole("threads") {
             Some(used) => (used != u64::from(measured)).then(|| format!("the runs used {used}"))?,
             None if measured == found.usable_processors() => return None,
-            None => format!("nobody says how many of {} the runs used", found.usable_processors()),
+            None => {
+                let usable = found.usable_processors();
+                format!("and the worker does not report how many of {usable} the runs used")
+            }
         };
         let threads = count_text(measured as usize, "thread");
         Some(format!("the peaks `{}` were measured with {threads}, {used}", peaks.name))
@@ -134,7 +137,7 @@ fn other_thread_counts(rows: &[Row<'_>]) -> Vec<Finding> {
     counted(FindingKind::OtherThreads, sentences, "compared with them")
 }
 
-/// The roofs of a twin: another device of the same name in the same host.
+/// Peaks that were measured on another device of the same name in the same host.
 fn lent_peaks(rows: &[Row<'_>]) -> Vec<Finding> {
     let sentences = rows.iter().filter_map(|row| {
         let peaks = row.ceilings()?;
@@ -142,14 +145,14 @@ fn lent_peaks(rows: &[Row<'_>]) -> Vec<Finding> {
         let used = match &row.circumstances.as_ref()?.device_uuid {
             Some(used) if used == measured => return None,
             Some(used) => format!("the runs were on {used}, another device of the same name"),
-            None => "the worker does not say which device of that name it had".to_owned(),
+            None => "the worker does not report which device of that name it used".to_owned(),
         };
         Some(format!("the peaks `{}` were measured on {measured}, and {used}", peaks.name))
     });
     counted(FindingKind::LentPeaks, sentences, "compared with them")
 }
 
-/// The warnings that were given when peaks were measured, and peaks of little confidence.
+/// Warnings from the measurement of peaks, and peaks of low confidence.
 fn doubtful_peaks(rows: &[Row<'_>]) -> Vec<Finding> {
     let sentences = rows.iter().filter_map(Row::ceilings).flat_map(|peaks| {
         let name = &peaks.name;
@@ -167,11 +170,11 @@ fn doubtful_peaks(rows: &[Row<'_>]) -> Vec<Finding> {
 
 fn above_roof(rows: &[Row<'_>], rooflines: &[Roofline<'_>]) -> Vec<Finding> {
     let points = rooflines.iter().flat_map(|roofline| &roofline.points);
-    let told = |point: &Point| {
+    let of_point = |point: &Point| {
         let attainable = Limit::printed(point.attainable / 1e9, 0);
         let attained = Compared::new(point.attained / 1e9, Relation::Above, attainable, 0);
         let text = format!(
-            "{} lies above its roof: {} GFLOP/s attained, {} attainable at {:.1} FLOP/byte ({} bytes). The roof is too \
+            "{} is above its roof: {} GFLOP/s attained, {} attainable at {:.1} FLOP/byte ({} bytes). The roof is too \
              low, or its bytes or FLOPs are too many.",
             rows[point.row].label(),
             attained.number(),
@@ -181,15 +184,16 @@ fn above_roof(rows: &[Row<'_>], rooflines: &[Roofline<'_>]) -> Vec<Finding> {
         );
         finding(FindingKind::AboveRoof, Sentence::new(text, [attained])).about(rows[point.row].label())
     };
-    points.filter(|point| point.source != BytesSource::Estimated && point.is_above_roof()).map(told).collect()
+    let is_reported = |point: &&Point| point.source != BytesSource::Estimated && point.is_above_roof();
+    points.filter(is_reported).map(of_point).collect()
 }
 
-/// Merges equal sentences, and appends the number of rows that each holds for.
+/// One finding per distinct sentence, with the number of its rows: `… (2 rows compared with them).`
 fn counted(kind: FindingKind, sentences: impl Iterator<Item = String>, tail: &str) -> Vec<Finding> {
     counted_about(kind, sentences.map(|sentence| (None, sentence)), tail)
 }
 
-/// The same of sentences with their subjects.
+/// [`counted`] for sentences with subjects.
 fn counted_about(
     kind: FindingKind,
     sentences: impl Iterator<Item = (Option<String>, String)>,

@@ -16,7 +16,6 @@ fn texts(study: &crate::analysis::Study) -> Vec<String> {
     analyse(study).findings.into_iter().map(|finding| finding.text).collect()
 }
 
-/// A study in which no number passes its threshold has no findings.
 #[test]
 fn an_undisturbed_study_has_no_findings() {
     let study = StudyBuilder::new()
@@ -31,14 +30,13 @@ fn findings_have_number_and_threshold() {
     insta::assert_snapshot!(texts(&study_with_peaks()).join("\n"));
 }
 
-/// The findings that contain `words`.
+/// The texts of the findings that contain `words`.
 fn about(words: &str, study: &crate::analysis::Study) -> Vec<String> {
     texts(study).into_iter().filter(|text| text.contains(words)).collect()
 }
 
-/// Only of a network that ran is it worth saying that its FLOPs are unknown.
 #[test]
-fn a_row_that_only_failed_lacks_a_result_and_not_a_description() {
+fn unknown_flops_are_not_reported_for_failed_rows() {
     let failed = StudyBuilder::new().not_run(key("cpu", "lenet", 16, 1), "it ran out of memory");
     assert_eq!(about("no description", &failed.build()), [""; 0]);
     let ran = StudyBuilder::new().run("cpu", "lenet", 16, 1, 10.0).build();
@@ -59,13 +57,13 @@ fn missing_results_are_counted() {
         .failure(key("cpu", "vgg16", 16, 2), stopped)
         .not_run(key("cpu", "vgg16", 16, 3), "no time")
         .not_run(key("cpu", "vgg16", 16, 4), "no time");
-    let told = "0 of 4 jobs have a result; 1 failed, 1 was interrupted, 2 were not run.";
-    assert_eq!(about("result", &three.build()), [told]);
+    let text = "0 of 4 jobs have a result; 1 failed, 1 was interrupted, 2 were not run.";
+    assert_eq!(about("result", &three.build()), [text]);
 }
 
-/// Of three rows with a disturbed run each, one of two rows says nothing.
+/// Three rows with one disturbed run each; two rows are too few.
 #[test]
-fn runs_left_out_that_are_slower_on_the_whole_are_reported() {
+fn reports_that_the_runs_left_out_are_significantly_slower() {
     let rows = |rates: &[(u32, f64)]| {
         let study = rates.iter().fold(StudyBuilder::new(), |builder, (batch, rate)| {
             builder.run("cpu", "vgg16", *batch, 1, 10.0).run("cpu", "vgg16", *batch, 2, 10.0).run_with(
@@ -84,13 +82,12 @@ fn runs_left_out_that_are_slower_on_the_whole_are_reported() {
         ]
     );
     assert_eq!(rows(&[(1, 8.0), (2, 8.5)]), [""; 0], "too few rows");
-    assert_eq!(rows(&[(1, 8.0), (2, 12.0), (3, 10.0)]), [""; 0], "slower here and faster there");
+    assert_eq!(rows(&[(1, 8.0), (2, 12.0), (3, 10.0)]), [""; 0], "slower in one row, faster in another");
     assert_eq!(rows(&[(1, 9.89), (2, 9.9), (3, 9.91)]), [""; 0], "by one per cent");
 }
 
-/// One sentence per row but the first.
 #[test]
-fn each_further_row_of_a_config_says_how_it_differs_from_the_first() {
+fn each_further_row_of_a_config_is_reported_with_its_differences_from_the_first() {
     let on = |threads: u32| {
         move |record: &mut Record| {
             record.measurement.as_mut().unwrap().effective.settings.set("threads", threads);
@@ -109,7 +106,7 @@ fn each_further_row_of_a_config_says_how_it_differs_from_the_first() {
     );
 }
 
-/// An undeclared setting that differs is reported once: by a row's mark if envs are compared, else by itself.
+/// A mark reports the difference if envs are compared; otherwise the finding `MixedSettings` does.
 #[test]
 fn undeclared_settings_that_differ_are_reported_once() {
     let on = |threads: u32| {
@@ -144,7 +141,7 @@ fn undeclared_settings_that_differ_are_reported_once() {
 }
 
 #[test]
-fn a_mark_that_counts_is_told_in_full_or_run_by_run() {
+fn marks_of_counted_runs_are_reported_together_or_run_by_run() {
     let on = |threads: u32| {
         move |record: &mut Record| {
             record.measurement.as_mut().unwrap().effective.settings.set("threads", threads);
@@ -172,7 +169,7 @@ fn a_mark_that_counts_is_told_in_full_or_run_by_run() {
 }
 
 #[test]
-fn declared_parameters_that_nobody_confirms_are_listed() {
+fn unconfirmed_parameters_are_listed() {
     let own = |model: &str, repeat| Key {
         params: [("lr".to_owned(), ParamValue::Int(1))].into(),
         worker: WorkerTemplate::Command(["train.py".into()].into()),
@@ -200,12 +197,12 @@ fn a_network_that_is_not_described_has_no_flops() {
 }
 
 #[test]
-fn a_worker_that_counts_otherwise_is_told_what_it_may_have_counted() {
+fn reported_flops_that_differ_get_a_probable_cause() {
     for (share, cause) in [
-        (Some(1.0 / 6.0), "a sixth is what the MACs of the forward pass alone are"),
-        (Some(0.34), "a third is what the forward pass alone takes"),
-        (Some(0.5), "half is what MACs are"),
-        (Some(2.0), "one of them counted another network, or other operations"),
+        (Some(1.0 / 6.0), "a sixth suggests the MACs of the forward pass alone"),
+        (Some(0.34), "a third suggests the forward pass alone"),
+        (Some(0.5), "half suggests MACs, and one MAC is two FLOPs"),
+        (Some(2.0), "one of them counts another network or other operations"),
         (Some(1.04), ""),
         (None, ""),
     ] {
@@ -222,8 +219,8 @@ fn a_worker_that_counts_otherwise_is_told_what_it_may_have_counted() {
     }
 }
 
-/// What `change` of a run of a network without a description is told about.
-fn told_of(change: impl Fn(&mut crate::protocol::Details)) -> Vec<String> {
+/// The findings about a run of a network without a description, after `change`.
+fn findings_after(change: impl Fn(&mut crate::protocol::Details)) -> Vec<String> {
     let study = StudyBuilder::new()
         .run_with(key("cpu", "lenet", 16, 1), 1.0, |record| {
             change(&mut record.measurement.as_mut().unwrap().details)
@@ -233,37 +230,37 @@ fn told_of(change: impl Fn(&mut crate::protocol::Details)) -> Vec<String> {
 }
 
 #[test]
-fn counted_flops_are_compared_and_lack_what_nobody_can_count() {
+fn counted_flops_are_compared_and_uncounted_operators_are_listed() {
     let counted = |details: &mut crate::protocol::Details| {
         details.counted_flops_per_sample = Some(2e9);
         details.uncounted_operators = vec!["mine::attend".into(), "mine::fused".into()];
     };
-    let told = told_of(counted);
+    let found = findings_after(counted);
     let lacking = "The FLOPs of cpu_lenet_fp32_bs16 lack those of 2 operators without a formula (`mine::attend` and `mine::fused`)";
-    assert!(told.iter().any(|text| text.starts_with(lacking)), "{told:?}");
-    let told = told_of(|details| {
+    assert!(found.iter().any(|text| text.starts_with(lacking)), "{found:?}");
+    let found = findings_after(|details| {
         counted(details);
         details.flops_per_sample = Some(2.5e9);
     });
     let compared =
         "counted 2.000 GFLOP in an iteration, and the worker's declaration has 2.500 (-20 %; threshold 1 %)";
-    assert!(told.iter().any(|text| text.contains(compared)), "{told:?}");
-    assert!(!told.iter().any(|text| text.contains("lack those of")), "they are not used: {told:?}");
+    assert!(found.iter().any(|text| text.contains(compared)), "{found:?}");
+    assert!(!found.iter().any(|text| text.contains("lack those of")), "they are not used: {found:?}");
 }
 
 #[test]
-fn evaluation_within_the_window_and_an_unconfirmed_batch_are_told() {
-    let told = told_of(|details| details.evaluation_share = Some(0.0612));
+fn evaluation_within_the_window_and_an_unconfirmed_batch_are_reported() {
+    let found = findings_after(|details| details.evaluation_share = Some(0.0612));
     let share = "called its network without gradients during 6.1 % of its window";
-    assert!(told.iter().any(|text| text.contains(share)), "{told:?}");
-    let told = told_of(|details| details.repeated = Some(vec!["batch".into()]));
+    assert!(found.iter().any(|text| text.contains(share)), "{found:?}");
+    let found = findings_after(|details| details.repeated = Some(vec!["batch".into()]));
     let batch = "Not confirmed: the worker repeats `batch`";
-    assert!(told.iter().any(|text| text.starts_with(batch) && text.ends_with("(1 row).")), "{told:?}");
-    let told = told_of(|details| details.repeated = Some(vec!["strict".into()]));
-    assert!(!told.iter().any(|text| text.contains("`batch`")), "{told:?}");
+    assert!(found.iter().any(|text| text.starts_with(batch) && text.ends_with("(1 row).")), "{found:?}");
+    let found = findings_after(|details| details.repeated = Some(vec!["strict".into()]));
+    assert!(!found.iter().any(|text| text.contains("`batch`")), "{found:?}");
 }
 
-/// Promise 7: sequences and tokens are not the same, whatever else is.
+/// Promise 7: sequences and tokens are different units, even if everything else is equal.
 #[test]
 fn samples_of_different_units_are_neither_pooled_nor_compared() {
     let with = |units: [Option<&str>; 2]| {
@@ -291,9 +288,9 @@ fn samples_of_different_units_are_neither_pooled_nor_compared() {
     assert_eq!(about("differs from row 1 in unit of samples tokens / sequences", &mixed).len(), 1);
 }
 
-/// A run that was too short is not one whose load nobody counted.
+/// Runs that were too short are reported apart from runs without recorded load.
 #[test]
-fn a_load_that_cannot_be_judged_is_reported_with_its_reason() {
+fn unknown_load_is_reported_with_its_reason() {
     let lasting = |seconds: f64, is_counted: bool| {
         let change = move |record: &mut Record| {
             record.ended_at = record.started_at + TimeDelta::milliseconds((1000.0 * seconds) as i64);
@@ -314,7 +311,6 @@ fn a_load_that_cannot_be_judged_is_reported_with_its_reason() {
     assert_eq!(lasting(1.0, true), [""; 0]);
 }
 
-/// Each sentence appears on one side of its threshold and not on the other.
 #[test]
 fn findings_appear_past_their_thresholds() {
     let with = |change: fn(&mut Record)| {
@@ -359,7 +355,7 @@ fn findings_appear_past_their_thresholds() {
 }
 
 #[test]
-fn the_roof_of_a_twin_or_of_an_unknown_number_of_threads_is_lent_with_a_word() {
+fn peaks_of_a_twin_device_or_of_other_threads_are_reported() {
     let gpu = |uuid: Option<&str>| {
         let mut peaks = measured_peaks(250e9, 20e9);
         (peaks.name, peaks.backend) = ("measured/gpu".into(), "cuda".into());
@@ -384,7 +380,7 @@ fn the_roof_of_a_twin_or_of_an_unknown_number_of_threads_is_lent_with_a_word() {
         ]
     );
     assert_eq!(gpu(Some("GPU-0")), [""; 0]);
-    assert!(gpu(None)[0].contains("the worker does not say which device of that name it had"));
+    assert!(gpu(None)[0].contains("the worker does not report which device of that name it used"));
 
     let threads = |usable: u32| {
         let peaks = measured_peaks(250e9, 20e9);
@@ -399,15 +395,15 @@ fn the_roof_of_a_twin_or_of_an_unknown_number_of_threads_is_lent_with_a_word() {
     assert_eq!(
         threads(16),
         [
-            "The peaks `measured/bench-1-cpu` were measured with 2 threads, nobody says how many of 16 the runs used \
-             (1 row compared with them)."
+            "The peaks `measured/bench-1-cpu` were measured with 2 threads, and the worker does not report how many \
+             of 16 the runs used (1 row compared with them)."
         ]
     );
 }
 
-/// Under a convention that leaves out work, the device did not execute more than the network needs.
+/// A convention that leaves out work must not make the executed FLOPs look too many.
 #[test]
-fn executed_operations_are_compared_with_what_the_network_needs() {
+fn executed_flops_are_compared_with_the_needed_ones() {
     let study = |convention| {
         let profiled = key("cpu", "resnet18", 16, 1).profiled(Kind::Ncu, Profile::default());
         let study = StudyBuilder::new()
@@ -436,7 +432,7 @@ fn executed_operations_are_compared_with_what_the_network_needs() {
     }
 }
 
-/// A mistake of the seed reports: peaks of other hardware.
+/// A mistake in the seed reports: they used peaks of other hardware.
 #[test]
 fn peaks_of_another_device_are_refused_and_reported() {
     let mut study = StudyBuilder::new()
@@ -492,7 +488,7 @@ fn gaps_and_doubts_of_measured_peaks_are_reported() {
     );
 }
 
-/// Four blocks of three rows, of which one is slower or faster by `factor`.
+/// Four blocks of three rows; the throughputs of the third block are multiplied by `factor`.
 fn with_shifted_block(factor: f64) -> crate::analysis::Study {
     let scatter = [[1.002, 0.999, 1.0], [0.998, 1.001, 1.003], [1.0, 1.003, 0.998], [1.001, 0.998, 1.0]];
     let block = |builder: StudyBuilder, (scatter, repeat): ([f64; 3], u32)| {
@@ -503,7 +499,7 @@ fn with_shifted_block(factor: f64) -> crate::analysis::Study {
 }
 
 #[test]
-fn a_block_that_was_slower_or_faster_is_told_with_its_time() {
-    let told = |factor| about("the block of", &with_shifted_block(factor));
-    insta::assert_snapshot!([told(0.96), told(1.03), told(0.995)].concat().join("\n"));
+fn a_slower_or_faster_block_is_reported_with_its_time() {
+    let found = |factor| about("the block of", &with_shifted_block(factor));
+    insta::assert_snapshot!([found(0.96), found(1.03), found(0.995)].concat().join("\n"));
 }

@@ -1,4 +1,4 @@
-//! Doubts about rows: how far their runs scatter, and whether they are comparable with the rows of other envs.
+//! Marks of rows: the scatter of their runs, and undeclared differences from the rows of other envs.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,11 +11,11 @@ use crate::analysis::libraries::is_same;
 use crate::job::{Device, Key, ModelName, Name, Precision};
 use crate::stats;
 
-/// What multiplied bf16 on a processor, in a mark.
+/// The name, in a mark, of the library that multiplied bf16 on a processor.
 const BF16_PRODUCTS: &str = "bf16 products";
 
-/// The doubts about each of `rows`, in their order. `varying` are the parameters that have a column of their own in
-/// tables, so their differences are visible.
+/// The marks of each of `rows`, in their order. `varying` are the parameters with a separate column in tables, so their
+/// differences are visible there.
 pub fn row_marks(rows: &[Row<'_>], varying: &[String], thresholds: &Thresholds) -> Vec<Vec<Mark>> {
     let differing = settings_differ(rows, varying);
     let following = autocorrelated(rows, thresholds);
@@ -27,11 +27,11 @@ pub fn row_marks(rows: &[Row<'_>], varying: &[String], thresholds: &Thresholds) 
     rows.iter().zip(following).zip(differing).map(marks).collect()
 }
 
-/// The interval of which each end is a bound at 95 %.
+/// The confidence of an interval whose ends are one-sided bounds at 95 %.
 const BOUNDS_CONFIDENCE: f64 = 0.90;
 
-/// A row whose runs scatter beyond the threshold for certain: the lower bound decides. Few runs know their scatter
-/// poorly, so what three of them happen to show must be almost twice the threshold. Of two, nothing can be said.
+/// A row whose runs scatter significantly beyond the threshold: the lower bound decides. The scatter of few runs is
+/// uncertain, so that of three runs must be almost twice the threshold. Two runs are too few.
 fn high_variation(row: &Row<'_>, thresholds: &Thresholds) -> Option<Mark> {
     let rates: Vec<f64> = row.runs.iter().filter(|run| run.counts()).filter_map(Run::samples_per_s).collect();
     scatters(&rates, thresholds)
@@ -44,7 +44,7 @@ pub(super) fn scatters(rates: &[f64], thresholds: &Thresholds) -> Option<Mark> {
     (at_least > threshold).then_some(Mark::HighVariation { cv, at_least, n, threshold })
 }
 
-/// Rows that a reader would compare with the same others, and that differ from these in the same facts.
+/// Rows that would be compared with the same others, and that differ from these in the same facts.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 struct Alike<'a> {
     env: &'a Name,
@@ -53,19 +53,20 @@ struct Alike<'a> {
     facts: BTreeMap<String, String>,
 }
 
-/// What a reader compares: rows of the same network, batch and precision.
+/// Rows of the same network, batch and precision are compared.
 type Compared<'a> = (&'a ModelName, u32, Precision);
 
 /// Marks each of `rows` for each other env with rows of the same network, batch and precision, if all of them differ in
 /// settings. The mark names the differences from the nearest row, the first of those that are equally near.
 ///
-/// Most rows of an env are alike, so kinds of rows are compared instead of rows. A row without a result has no mark.
+/// Most rows of an env are equal in this respect, so kinds of rows are compared instead of rows. A row without a result
+/// has no mark.
 fn settings_differ(rows: &[Row<'_>], varying: &[String]) -> Vec<Vec<Mark>> {
     let envs: BTreeSet<&Name> = rows.iter().map(|row| &row.config.env).collect();
     if envs.len() < 2 {
         return vec![Vec::new(); rows.len()];
     }
-    // For each kind of rows, the index of its first row, which stands for all of them.
+    // For each kind of rows, the index of its first row, which represents all of them.
     let mut kinds: BTreeMap<Compared<'_>, BTreeMap<Alike<'_>, usize>> = BTreeMap::new();
     let mut first_alike: Vec<Option<usize>> = Vec::new();
     for (index, row) in rows.iter().enumerate() {
@@ -107,12 +108,12 @@ fn differences_from(kind: &Alike<'_>, others: &[(&Alike<'_>, usize)]) -> Vec<Mar
         .collect()
 }
 
-/// The differences in circumstances that should be equal on all machines and have no column. What only one of the two
-/// knows cannot be compared.
+/// The differences in circumstances that should be equal on all machines and have no column. Facts of only one of the
+/// two are not compared.
 fn differences(one: &Alike<'_>, other: &Alike<'_>) -> Vec<String> {
-    // Compute threads belong to the host: with an accelerator they only feed it.
+    // Compute threads are only compared on processors: an accelerator is merely fed by them.
     let both_compute = one.is_on_processor && other.is_on_processor;
-    // oneDNN multiplies bf16 wherever the processor lets it. Elsewhere, workers have the choice.
+    // oneDNN multiplies bf16 wherever the processor supports it. Elsewhere, workers can choose.
     let is_chosen = |name: &str, this: &str, that: &str| match name {
         "threads" => both_compute,
         BF16_PRODUCTS => this != "onednn" && that != "onednn",
@@ -126,13 +127,13 @@ fn differences(one: &Alike<'_>, other: &Alike<'_>) -> Vec<String> {
     one.facts.iter().filter_map(differ).collect()
 }
 
-/// What should be equal in a comparison of machines: settings, libraries, the constants of the optimizer, what
-/// multiplied bf16, the power source. `None` if `row` has no result.
+/// Facts that should be equal in a comparison of machines: settings, libraries, the constants of the optimizer, the
+/// library that multiplied bf16, the power source. `None` if `row` has no result.
 fn comparable(row: &Row<'_>) -> Option<BTreeMap<String, String>> {
     let circumstances = row.circumstances.as_ref()?;
     let effective = &circumstances.effective;
     let mut facts = circumstances.libraries();
-    // The phrase is no circumstance, so that another wording splits no row. The first one stands for all.
+    // The phrase is not a circumstance, so that another wording does not split a row. The first one represents all.
     let mut details = row.runs.iter().filter_map(|run| Some(&run.cell.success()?.1.details));
     let phrase = details.clone().find_map(|it| it.optimizer.as_deref());
     facts.extend(phrase.into_iter().flat_map(constants));
@@ -166,8 +167,8 @@ mod tests {
             };
             let both_compute = this.device == Device::Cpu && that.device == Device::Cpu;
             let differences = Vec::from_iter(ours.iter().filter_map(|(name, this)| {
-                let is_said = varying.contains(name) || (name == "threads" && !both_compute);
-                let that = theirs.get(name).filter(|that| *that != this && !is_said)?;
+                let is_visible = varying.contains(name) || (name == "threads" && !both_compute);
+                let that = theirs.get(name).filter(|that| *that != this && !is_visible)?;
                 Some(format!("{name} {this} / {that}"))
             }));
             let nearest = by_env.entry(&that.env).or_insert_with(|| differences.clone());
@@ -204,7 +205,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn rows_are_compared_as_the_definition_says(
+        fn rows_are_compared_by_the_definition(
             drawn in prop::collection::vec(
                 (0..3_u8, 1..3_u32, 1..3_i64, any::<bool>(), 1..3_u8, any::<bool>(), prop::bool::weighted(0.2)),
                 0..14,

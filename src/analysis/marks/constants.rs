@@ -1,12 +1,12 @@
-//! The constants of an optimizer, from the phrase that a worker tells them with.
+//! The constants of an optimizer, parsed from the phrase that a worker reports.
 
 use std::collections::BTreeMap;
 
-/// What the constants are called in a phrase.
+/// The names of constants in a phrase.
 const NAMES: [&str; 5] = ["learning rate", "momentum", "weight decay", "betas", "epsilon"];
 
-/// The constants in `phrase`, by name, in one notation: those of `fused SGD, learning rate 0.01, momentum 0.9`. What it
-/// does not name is unknown: it may have any default.
+/// The constants in `phrase` by name, in one notation. `fused SGD, learning rate 0.01, momentum 0.9` has `fused
+/// optimizer` yes, `learning rate` 0.01 and `momentum` 0.9. A constant without a name in it is unknown.
 pub(super) fn constants(phrase: &str) -> impl Iterator<Item = (String, String)> {
     let is_fused = match phrase {
         _ if phrase.split(", ").any(|part| part == "not fused") => Some("no"),
@@ -19,13 +19,13 @@ pub(super) fn constants(phrase: &str) -> impl Iterator<Item = (String, String)> 
         Some((name.to_owned(), value.split(' ').map(notation).collect::<Vec<_>>().join(" ")))
     };
     let found: BTreeMap<String, String> = phrase.split(", ").filter_map(constant).collect();
-    // Whatever is left is a name or a sentence, which says nothing about fusion.
+    // The rest is a name or a sentence, which does not declare fusion.
     let fused =
         is_fused.filter(|_| !found.is_empty()).map(|word| ("fused optimizer".to_owned(), word.to_owned()));
     found.into_iter().chain(fused)
 }
 
-/// A number as it is printed here: `0.0001` of `1e-04`. Other words stay.
+/// A number in our notation: `0.0001` for `1e-04`. Other words stay.
 fn notation(word: &str) -> String {
     word.parse::<f64>().map_or_else(|_| word.to_owned(), |number| number.to_string())
 }
@@ -39,7 +39,7 @@ mod tests {
     }
 
     #[test]
-    fn a_script_and_the_shipped_worker_tell_the_same_constants_alike() {
+    fn phrases_of_a_script_and_of_the_shipped_worker_have_equal_constants() {
         let shipped =
             "fused AdamW, learning rate 0.001, betas 0.9 and 0.999, epsilon 1e-8, weight decay 0.01";
         let python =
@@ -49,7 +49,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_phrase_does_not_name_is_unknown() {
+    fn unnamed_constants_are_unknown() {
         let rate = ("learning rate".to_owned(), "0.1".to_owned());
         assert_eq!(of("SGD, learning rate 0.1"), std::slice::from_ref(&rate));
         assert_eq!(of("SGD, learning rate 0.1, not fused"), [rate, ("fused optimizer".into(), "no".into())]);

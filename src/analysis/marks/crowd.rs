@@ -1,8 +1,8 @@
-//! Spans of which very many can be at the same time. Those beside one of them are counted without a look at each.
+//! An index of spans of which very many can overlap. Overlaps are counted without examining each span.
 
 use super::placed::Placed;
 
-/// Spans indexed by time and by name. It is made in O(n log n), and a question takes O(log² n).
+/// Spans indexed by time and by name. Built in O(n log n); a query takes O(log² n).
 #[derive(Debug)]
 pub(super) struct Crowd<'a> {
     /// By label, then by job.
@@ -11,19 +11,19 @@ pub(super) struct Crowd<'a> {
     starts: Vec<i64>,
     /// The ends of all spans, sorted.
     ends: Vec<i64>,
-    /// Level `n` has the spans in blocks of 2ⁿ neighbours. Each block is sorted by start. Beside each start, there is
-    /// the latest end in its block so far.
+    /// Level `n` has the spans in blocks of 2ⁿ neighbours. Each block is sorted by start, with pairs of a start and
+    /// the latest end in its block up to there.
     levels: Vec<Vec<(i64, i64)>>,
 }
 
-/// What overlaps with a span for long enough starts before one moment and ends after another.
+/// The condition of a long enough overlap: a start before one time and an end after another.
 #[derive(Clone, Copy, Debug)]
 struct Window {
     starts_before: i64,
     ends_after: i64,
 }
 
-/// The spans beside another one.
+/// The spans that overlap another one.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Company<'a> {
     /// The first of them by label, then by job.
@@ -33,7 +33,7 @@ pub(super) struct Company<'a> {
 }
 
 impl<'a> Crowd<'a> {
-    /// The crowd of those `spans` that last longer than `least` microseconds. No other overlaps for longer.
+    /// The crowd of those `spans` that last longer than `least` microseconds. Shorter ones cannot overlap for as long.
     pub(super) fn of(spans: &[Placed<'a>], least: i64) -> Crowd<'a> {
         let mut ranked: Vec<Placed<'a>> =
             spans.iter().filter(|placed| placed.lasts(least)).copied().collect();
@@ -58,7 +58,7 @@ impl<'a> Crowd<'a> {
         }
         let window =
             Window { starts_before: of.to.saturating_sub(least), ends_after: of.from.saturating_add(least) };
-        // Each lasts longer than `least`. So what ends too early also starts early enough.
+        // Each lasts longer than `least`, so a span that ends too early also starts early enough.
         let early = self.ends.partition_point(|end| *end <= window.ends_after);
         let all = self.starts.partition_point(|start| *start < window.starts_before) - early;
         let count = all - self.left_out(of, window, allowed);
@@ -66,7 +66,7 @@ impl<'a> Crowd<'a> {
         Some(Company { first, count })
     }
 
-    /// How many of those in `window` are of the job of `of`, or have one of the `allowed` labels.
+    /// The number of spans in `window` of the job of `of` or with one of the `allowed` labels.
     fn left_out(&self, of: Placed<'_>, window: Window, allowed: &[String]) -> usize {
         let mut labels: Vec<&str> = allowed.iter().map(String::as_str).collect();
         labels.sort_unstable();
@@ -85,7 +85,7 @@ impl<'a> Crowd<'a> {
             .sum()
     }
 
-    /// The rank behind all that are left out together with `placed`, if it is.
+    /// If `placed` is left out, the rank after all spans that are left out for the same reason.
     fn behind(&self, placed: &Placed<'_>, of: Placed<'_>, allowed: &[String]) -> Option<usize> {
         let label = placed.span.label.as_str();
         if allowed.iter().any(|allowed| allowed == label) {
@@ -97,7 +97,7 @@ impl<'a> Crowd<'a> {
         }
     }
 
-    /// The first in `window` from `rank` on for which `behind` has no rank to go on from.
+    /// The first in `window` from `rank` on for which `behind` returns `None`.
     fn first(
         &self,
         window: Window,
@@ -136,7 +136,7 @@ impl Window {
     }
 }
 
-/// The starts and latest ends of `ranked` in blocks of 1, 2, 4, … until one block has all; none without spans.
+/// The starts and latest ends of `ranked` in blocks of 1, 2, 4, … until one block has all spans; empty without spans.
 fn levels(ranked: &[Placed<'_>]) -> Vec<Vec<(i64, i64)>> {
     let mut levels = Vec::new();
     let mut times: Vec<(i64, i64)> = ranked.iter().map(|placed| (placed.from, placed.to)).collect();

@@ -1,29 +1,29 @@
-//! The table of marks: what each one does to statistics and why, its subject, its thresholds, and its text in the
-//! manual. The manual's tables and the legend of a report are made from it, so no mark lacks an explanation.
+//! The table of marks: the effect of each one on statistics with the reason, its subject, its thresholds, and its text
+//! in the manual. The manual's tables and the legend of a report are generated from it.
 
 use super::{Mark, MarkName, Threshold};
 
 /// Everything that is declared about a mark.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Declaration {
-    /// What it does to the run, and why.
+    /// Its effect on the run, with the reason.
     pub effect: Effect,
     /// Its subject.
     pub scope: Scope,
     /// The thresholds of its rule.
     pub thresholds: &'static [Threshold],
-    /// When it is raised, to complete "raised when"; `{name}` stands for the value of one of its thresholds.
+    /// When it is raised, to complete "raised when"; `{name}` is replaced by the value of one of its thresholds.
     pub raised: &'static str,
-    /// What it means, as a sentence.
+    /// Its meaning, as a sentence.
     pub meaning: &'static str,
-    /// What to do about it, as a sentence.
+    /// The remedy, as a sentence.
     pub remedy: &'static str,
 }
 
-/// What a mark does to the statistics, each with the reason as a sentence.
+/// The effect of a mark on the statistics, with the reason as a sentence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Effect {
-    /// The run counts: its number is true for this config on this machine.
+    /// The run counts: its number is valid for this config on this machine.
     Kept(&'static str),
     /// The run does not count: it measured something other than this config on this machine.
     LeftOut(&'static str),
@@ -36,7 +36,7 @@ pub enum Effect {
 pub enum Scope {
     /// One run.
     Run,
-    /// A row, of which no single run is to blame.
+    /// A row; no single run is to blame.
     Row,
     /// A row compared with one of another env.
     Comparison,
@@ -87,7 +87,7 @@ impl Mark {
 }
 
 impl MarkName {
-    /// The table: what is declared about each mark.
+    /// The table of all marks.
     pub const fn declaration(self) -> Declaration {
         match self {
             MarkName::Contended => Declaration {
@@ -111,7 +111,7 @@ impl MarkName {
                 scope: Scope::Run,
                 thresholds: &[],
                 raised: "`gate_timeout` passed before `quiet` and `max_temperature` were met",
-                meaning: "The run did not have what was asked for.",
+                meaning: "The run did not have the requested conditions.",
                 remedy: "Stop other work or cool the machine, or relax the limits.",
             },
             MarkName::Throttled => Declaration {
@@ -119,7 +119,7 @@ impl MarkName {
                 scope: Scope::Run,
                 thresholds: &[Threshold::ThrottledShare, Threshold::ThrottleEvents],
                 raised: "heat or protection held clocks down for more than {throttled_share} of the time, or more than \
-                         {throttle_events} if nobody counts the time",
+                         {throttle_events} if the time is not counted",
                 meaning: "The device was slower than it is when it is cool.",
                 remedy: "Cool the machine, or set `cool_down`.",
             },
@@ -226,7 +226,7 @@ impl MarkName {
                 scope: Scope::Run,
                 thresholds: &[Threshold::SlowFirst],
                 raised: "the first measured iteration took more than {slow_first} the median of the others",
-                meaning: "The window holds work that comes once.",
+                meaning: "The window contains one-time work.",
                 remedy: "Set a longer `warmup`.",
             },
             MarkName::Stalls => Declaration {
@@ -273,7 +273,7 @@ impl MarkName {
                 remedy: "Repeat on other days too, and not with `order: sequential`.",
             },
             MarkName::SettingsDiffer => Declaration {
-                effect: Effect::Kept("Each row is true of its own settings."),
+                effect: Effect::Kept("Each row is valid for its settings."),
                 scope: Scope::Comparison,
                 thresholds: &[],
                 raised: "rows of two envs with the same network, batch and precision differ in undeclared settings",

@@ -1,30 +1,31 @@
-//! Iterations of two kinds, in no regular order.
+//! Bimodal iterations: two kinds in no regular order.
 
 use super::{Mark, Threshold, Thresholds};
 use crate::stats;
 
-/// The fewest iterations that can be called two kinds. With fewer, chance leaves gaps between any two.
+/// The least number of iterations in which two kinds are looked for. With fewer, gaps occur by chance.
 const MODES_NEED: usize = 30;
 
-/// The smallest share of the iterations that makes a kind. Fewer are outliers.
+/// The smallest share of the iterations that is a kind. Fewer are outliers.
 const MODE_SHARE: f64 = 0.2;
 
-/// The part of the way from one kind to the other that must be nearly empty: from here to as far before the end.
+/// Start of the valley between the kinds that must be nearly empty, as a share of their distance. Its end is as far
+/// from the slower kind.
 const VALLEY_FROM: f64 = 0.3;
 
-/// The share of the iterations that may lie there. Of one kind, whatever its shape, a sixth or more does: of 30, none
-/// with a probability below 0.3 %.
+/// The tolerated share of iterations in the valley. With a single kind of any shape, a sixth or more are there: of 30
+/// iterations, none is with a probability below 0.3 %.
 const IN_VALLEY: f64 = 0.03;
 
-/// Two kinds of iterations, in `seconds`. They are split so that the logarithms of each side differ least from their
-/// mean, then once more at the line halfway between the medians of both sides. Each side must hold a fifth of them, and
-/// the medians must differ by the threshold's factor. The middle of the way between them must be nearly empty, whatever
-/// the number of iterations is. If a period was `asked` for, two kinds are expected.
-pub(super) fn bimodal(seconds: &[f64], asked: Option<usize>, thresholds: &Thresholds) -> Option<Mark> {
-    // The logarithm of a time that was too short for the clock says nothing.
+/// Two kinds of iterations in `seconds`. They are split where the logarithms of each side differ least from their mean,
+/// then again at the line halfway between the medians of both sides. Each side must contain a fifth of the iterations,
+/// and the medians must differ by the threshold's factor. The valley between them must be nearly empty, for any number
+/// of iterations. With a `declared` period, two kinds are expected and not marked.
+pub(super) fn bimodal(seconds: &[f64], declared: Option<usize>, thresholds: &Thresholds) -> Option<Mark> {
+    // A time that was too short for the clock has no logarithm.
     let mut logs: Vec<f64> = seconds.iter().filter(|seconds| **seconds > 0.0).map(|it| it.ln()).collect();
     let n = logs.len();
-    if n < MODES_NEED || asked.is_some() {
+    if n < MODES_NEED || declared.is_some() {
         return None;
     }
     logs.sort_by(f64::total_cmp);
@@ -43,8 +44,8 @@ pub(super) fn bimodal(seconds: &[f64], asked: Option<usize>, thresholds: &Thresh
         .then(|| Mark::Bimodal { ratio, numbers: (at, n - at), threshold: thresholds.of(Threshold::Bimodal) })
 }
 
-/// Where to split `sorted` numbers, with `least` of them on each side: where the squared distances from the mean of the
-/// own side are least. That is where those between the means are largest (Otsu 1979).
+/// Where to split `sorted` numbers, with at least `least` on each side: where the squared distances from the mean of
+/// each side are least. That is equivalent to the largest variance between the sides (Otsu 1979).
 fn tightest(sorted: &[f64], least: usize) -> usize {
     let n = sorted.len();
     let total: f64 = sorted.iter().sum();
@@ -82,7 +83,7 @@ mod tests {
         radius * (std::f64::consts::TAU * uniform(seed, place, 2)).cos()
     }
 
-    /// How many of a hundred series of `n` iterations are called two kinds.
+    /// How many of a hundred series of `n` iterations are marked.
     fn marked(n: usize, of: impl Fn(u64, usize) -> f64) -> usize {
         let series = |seed: u64| (0..n).map(|place| of(seed, place)).collect::<Vec<f64>>();
         (0..100).filter(|seed| bimodal(&series(*seed), None, &thresholds()).is_some()).count()
@@ -96,14 +97,14 @@ mod tests {
         };
         for n in [30, 100, 1000, 5000] {
             assert!(marked(n, kinds) >= 90, "{n}: {}", marked(n, kinds));
-            // A hundredth of them wait for something else.
+            // One in a hundred waits for an unrelated event.
             let with_outliers = |seed, place| kinds(seed, place) * if place % 100 == 7 { 10.0 } else { 1.0 };
             assert!(marked(n, with_outliers) >= 90, "{n}: {}", marked(n, with_outliers));
         }
     }
 
     #[test]
-    fn one_kind_is_one_kind_whatever_its_shape() {
+    fn one_kind_of_any_shape_is_not_marked() {
         type Shape = fn(u64, usize) -> f64;
         let shapes: [(&str, Shape); 5] = [
             ("narrow", |seed, place| 1.0 + 0.04 * normal(seed, place)),
@@ -122,8 +123,8 @@ mod tests {
     }
 
     #[test]
-    fn a_kind_has_a_fifth_of_the_iterations_and_a_distance() {
-        // In no regular order: those that a shuffled order puts first.
+    fn a_kind_needs_a_fifth_of_the_iterations_and_a_distance() {
+        // Shuffled, so that there is no period.
         let with = |slow: usize, n: usize, factor: f64| {
             let mut order: Vec<usize> = (0..n).collect();
             order.sort_by(|left, right| uniform(9, *left, 0).total_cmp(&uniform(9, *right, 0)));
@@ -133,10 +134,10 @@ mod tests {
         };
         assert_eq!((with(40, 100, 1.5), with(40, 100, 1.15)), (true, false), "the threshold");
         assert_eq!((with(20, 100, 1.5), with(19, 100, 1.5)), (true, false), "outliers are no kind");
-        assert_eq!((with(80, 100, 1.5), with(81, 100, 1.5)), (true, false), "and fast ones are not either");
+        assert_eq!((with(80, 100, 1.5), with(81, 100, 1.5)), (true, false), "nor are fast ones");
         assert_eq!((with(15, 30, 1.5), with(14, 29, 1.5)), (true, false), "too few");
         let seconds: Vec<f64> = (0..64).map(|i| if i % 7 < 3 { 0.5 } else { 0.25 }).collect();
-        assert_eq!(bimodal(&seconds, Some(2), &thresholds()), None, "asked for");
+        assert_eq!(bimodal(&seconds, Some(2), &thresholds()), None, "declared");
         let Some(Mark::Bimodal { ratio, numbers, .. }) = bimodal(&seconds, None, &thresholds()) else {
             panic!("there are two kinds")
         };

@@ -1,4 +1,4 @@
-//! Doubts that a record alone raises about other work on the same host or device.
+//! Marks for other work on the same host or device, from the record of the run.
 
 use super::timeline::Timeline;
 use super::{Mark, Threshold, Thresholds};
@@ -8,7 +8,7 @@ use crate::analysis::foreign::{foreign_cores, stolen_cores};
 use crate::analysis::idle::Idle;
 use crate::record::{ForeignProcess, Record};
 
-/// The signs, in `record` alone, that others were at work while the job ran.
+/// The signs in `record` that other processes were busy while the job ran.
 pub(super) fn contended(
     record: &Record,
     timeline: &Timeline<'_>,
@@ -55,8 +55,8 @@ fn by_overlap(record: &Record, timeline: &Timeline<'_>, thresholds: &Thresholds)
     Some(Sentence::new(text, [seconds]))
 }
 
-/// Jobs that share a host by permission have separate devices, so nobody else should use this one. A process that only
-/// draws is tolerated: a desktop always has one, and it is idle while nobody touches anything.
+/// Jobs that share a host by permission have separate devices, so no other process should use this one. A process that
+/// only draws is tolerated: a desktop always has one, and it is idle without user input.
 fn by_processes_on_the_device(record: &Record) -> Option<Sentence> {
     let gpu = record.observed.telemetry.as_ref()?.gpu.as_ref()?;
     let name = |process: &ForeignProcess| {

@@ -1,4 +1,4 @@
-//! The manual's tables of marks and thresholds, as Markdown, from what is declared about them.
+//! The manual's tables of marks and thresholds as Markdown, generated from their declarations.
 
 use super::{MarkName, Threshold};
 use crate::threshold::Passed;
@@ -14,33 +14,32 @@ const OF_FINDINGS: [Threshold; 7] = [
     Threshold::ExclusionBias,
 ];
 
-/// One row per mark: when it is raised, what it means, what to do, and what becomes of the run. The numbers are the
-/// thresholds' declared values.
+/// One row per mark: its condition, its remedy and its effect on statistics. The numbers are the declared values of
+/// the thresholds.
 pub fn marks_table() -> String {
     let row = |mark: MarkName| {
         let declared = mark.declaration();
         format!(
-            "| `{}` | {} | {} | {} | {} |\n",
+            "| `{}` | {} | {} | {} |\n",
             mark.as_str(),
             filled(declared.raised, declared.thresholds),
-            declared.meaning,
             declared.remedy,
             declared.effect.word()
         )
     };
     let rows: String = MarkName::all().map(row).collect();
-    format!("| mark | raised when | it means | what to do | in statistics |\n|---|---|---|---|---|\n{rows}")
+    format!("| mark | raised when | what to do | in statistics |\n|---|---|---|---|\n{rows}")
 }
 
-/// One row per mark: what it is a doubt about, what becomes of the run, and why.
+/// One row per mark: its subject, its meaning, and why a run with it is left out or kept.
 pub fn effects_table() -> String {
     let row = |mark: MarkName| {
         let declared = mark.declaration();
-        let (scope, effect) = (declared.scope.word(), declared.effect);
-        format!("| `{}` | {scope} | {} | {} |\n", mark.as_str(), effect.word(), effect.reason())
+        let (subject, reason) = (declared.scope.word(), declared.effect.reason());
+        format!("| `{}` | {subject} | {} | {reason} |\n", mark.as_str(), declared.meaning)
     };
     let rows: String = MarkName::all().map(row).collect();
-    format!("| mark | a doubt about a | in statistics | why |\n|---|---|---|---|\n{rows}")
+    format!("| mark | subject | meaning | why it is left out or kept |\n|---|---|---|---|\n{rows}")
 }
 
 /// One row per threshold: its declared value, the mark that it raises, and the number that is compared with it.
@@ -54,51 +53,11 @@ pub fn thresholds_table() -> String {
     format!("| threshold | passed | raises | by |\n|---|---|---|---|\n{rows}")
 }
 
-/// One row per threshold: the reason for its value, and what a matrix can set.
+/// One row per threshold: the reason for its value.
 pub fn evidence_table() -> String {
-    let row = |threshold: Threshold| {
-        let facts = threshold.facts();
-        let range = facts.unit.range();
-        let name = threshold.name();
-        format!("| `{name}` | {} to {} | {} |\n", range.start(), range.end(), facts.evidence)
-    };
+    let row = |threshold: Threshold| format!("| `{}` | {} |\n", threshold.name(), threshold.facts().evidence);
     let rows: String = Threshold::all().map(row).collect();
-    format!("| threshold | range | evidence |\n|---|---|---|\n{rows}")
-}
-
-/// A section per mark: everything that is declared about it, and its thresholds with their defaults.
-pub fn each_mark() -> String {
-    let sections = MarkName::all().map(|mark| {
-        let declared = mark.declaration();
-        let effect = declared.effect;
-        format!(
-            "## {}\n\n| | |\n|---|---|\n| a doubt about a | {} |\n| raised when | {} |\n| it means | {} |\n\
-             | what to do | {} |\n| in statistics | {}. {} |\n\n{}",
-            mark.as_str(),
-            declared.scope.word(),
-            filled(declared.raised, declared.thresholds),
-            declared.meaning,
-            declared.remedy,
-            effect.word(),
-            effect.reason(),
-            defaults(declared.thresholds)
-        )
-    });
-    let text: String = sections.collect();
-    format!("{}\n", text.trim_end())
-}
-
-/// The thresholds of a mark, with what passes them by default.
-fn defaults(thresholds: &[Threshold]) -> String {
-    if thresholds.is_empty() {
-        return "It has no threshold.\n\n".to_owned();
-    }
-    let row = |threshold: &Threshold| {
-        let facts = threshold.facts();
-        format!("| `{}` | {} | {} |\n", threshold.name(), passed(*threshold, facts.value), facts.compared)
-    };
-    let rows: String = thresholds.iter().map(row).collect();
-    format!("| threshold | passed by default | by |\n|---|---|---|\n{rows}\n")
+    format!("| threshold | evidence |\n|---|---|\n{rows}")
 }
 
 /// Which numbers pass `threshold` if its value is `value`: `above 5 %`, `from 40 %`.
@@ -161,23 +120,6 @@ mod tests {
                 assert!(sentence.ends_with('.') && sentence.len() > 8, "{name}: {sentence:?}");
             }
             assert!(!declared.raised.is_empty() && !declared.raised.ends_with('.'), "{name}");
-        }
-    }
-
-    #[test]
-    fn every_mark_has_a_section_with_its_thresholds() {
-        let text = each_mark();
-        for mark in MarkName::all() {
-            let (_, section) = text.split_once(&format!("## {}\n", mark.as_str())).expect("a section");
-            let section = section.split("\n## ").next().unwrap_or_default();
-            let declared = mark.declaration();
-            assert!(section.contains(declared.meaning) && section.contains(declared.effect.word()));
-            for threshold in declared.thresholds {
-                let row =
-                    format!("| `{}` | {} |", threshold.name(), passed(*threshold, threshold.facts().value));
-                assert!(section.contains(&row), "{row} is not in {section}");
-            }
-            assert!(!section.contains(['{', '}']), "names a threshold that is not its mark's: {section}");
         }
     }
 

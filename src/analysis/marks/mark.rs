@@ -1,5 +1,5 @@
-//! The marks: the numbers that each one carries. What they say is in `sentence`, and what is declared about them in
-//! `declaration`.
+//! The marks and the numbers that each one carries. Their sentences are in `sentence`, their effects and explanations
+//! in `declaration`.
 
 use strum::{EnumIter, IntoEnumIterator, IntoStaticStr};
 
@@ -8,11 +8,11 @@ use crate::job::Name;
 
 /// A named doubt about a run, a row or a comparison of rows.
 ///
-/// To add one, add a variant. The compiler then asks for its name, its sentence, its declaration, and a case of its
-/// rule in the tests.
+/// To add one, add a variant. The compiler then requires its name, its sentence, its declaration, and a test case of
+/// its rule.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Mark {
-    /// Others used the processors or the device while the job ran.
+    /// Other processes used the processors or the device while the job ran.
     Contended {
         /// The cause, with the number and the threshold.
         by: Sentence,
@@ -22,7 +22,7 @@ pub enum Mark {
         /// The state of the machine, with the last readings.
         by: Sentence,
     },
-    /// Heat, or the hardware's own protection, held the clocks down.
+    /// Heat or hardware protection reduced the clocks.
     Throttled {
         /// The cause, with the number and the threshold.
         by: Sentence,
@@ -63,13 +63,13 @@ pub enum Mark {
         /// The tolerated amount, in MiB.
         threshold: f64,
     },
-    /// The window was not synchronised with the device, so its seconds mean nothing.
+    /// The window was not synchronised with the device, so its seconds are meaningless.
     Unsynchronised,
     /// The board reached its power limit.
     PowerCapped {
-        /// How many samples show that.
+        /// The number of samples at the limit.
         samples: u32,
-        /// How many samples there are.
+        /// The number of all samples.
         of: u32,
         /// The tolerated share of them.
         threshold: f64,
@@ -105,7 +105,7 @@ pub enum Mark {
         every: usize,
         /// Its median, as a multiple of that of the others.
         ratio: f64,
-        /// How many iterations were looked at.
+        /// The number of examined iterations.
         n: usize,
         /// The tolerated ratio, or its inverse.
         threshold: f64,
@@ -114,7 +114,7 @@ pub enum Mark {
     Bimodal {
         /// The median of the slower kind, as a multiple of that of the faster.
         ratio: f64,
-        /// How many iterations were of the faster kind, and of the slower.
+        /// The number of iterations of the faster kind, and of the slower.
         numbers: (usize, usize),
         /// The tolerated ratio.
         threshold: f64,
@@ -128,13 +128,13 @@ pub enum Mark {
     },
     /// A few iterations took much longer than the others.
     Stalls {
-        /// How many did.
+        /// The number of long iterations.
         stalled: usize,
         /// The number of iterations.
         n: usize,
         /// Their median, as a multiple of that of all.
         ratio: f64,
-        /// What they took beyond the median, as a share of the time of all.
+        /// Their time beyond the median, as a share of the time of all.
         cost: f64,
         /// The tolerated share.
         threshold: f64,
@@ -147,7 +147,7 @@ pub enum Mark {
         n: usize,
         /// Their median, as a multiple of that of the others.
         ratio: f64,
-        /// What the slower part took beyond the median of the faster one, as a share of the time of all.
+        /// The time of the slower part beyond the median of the faster one, as a share of the time of all.
         cost: f64,
         /// The tolerated share.
         threshold: f64,
@@ -168,21 +168,20 @@ pub enum Mark {
         /// The tolerated coefficient.
         threshold: f64,
     },
-    /// The repeats of the rows of a machine follow each other, so an interval that takes them for independent is too
-    /// narrow.
+    /// The repeats of a machine's rows correlate, so an interval that assumes independence is too narrow.
     Autocorrelated {
         /// The correlation from one repeat to the next.
         correlation: f64,
         /// The number of rows that it was estimated from.
         rows: usize,
-        /// How many times as wide the interval of the row would have to be.
+        /// The factor by which the interval of the row is too narrow.
         too_narrow: f64,
         /// The number of its runs.
         n: usize,
         /// The tolerated factor.
         threshold: f64,
     },
-    /// A row and one of another env differ in more than what is declared.
+    /// A row and one of another env differ in undeclared settings.
     SettingsDiffer {
         /// The other env.
         env: Name,
@@ -268,7 +267,7 @@ impl MarkName {
     }
 }
 
-/// The names of `marks`, each once, in their order.
+/// The names of `marks` without duplicates, in their order.
 pub fn mark_names<'m>(marks: impl IntoIterator<Item = &'m Mark>) -> Vec<&'static str> {
     let mut names = Vec::new();
     for mark in marks {

@@ -1,13 +1,14 @@
-//! Doubts about single runs, derived from what their records observed, and about rows.
+//! Marks: named doubts about runs, derived from the observations in their records, and about rows.
 //!
 //! A mark carries its number and the threshold that the number passed. Some marks leave a run out: it is shown with its
 //! mark, but enters no statistic unless the user asks for it.
 //!
-//! | module | what raises the doubt |
+//! | module | contents, or source of its marks |
 //! |---|---|
-//! | `declaration`, `sentence` | none: what each mark does and means, which `manual` prints, and what it says |
-//! | `load` | other work on the host or the device, as the run's own record shows it |
-//! | `timeline`, `crowd`, `placed` | none: they find the jobs that ran at the same time |
+//! | `mark`, `declaration`, `sentence` | the marks with their numbers; their effects and meanings; their sentences |
+//! | `manual` | the manual's tables, from the declarations |
+//! | `load` | other work on the host or the device, according to the record of the run |
+//! | `timeline`, `crowd`, `placed` | indexes that find the jobs that ran at the same time |
 //! | `sensors` | heat, power, clocks, swap |
 //! | `times`, `kinds`, `stalls`, `shift` | the seconds of single iterations |
 //! | `pools` | the other runs of the same row, and those at smaller batches |
@@ -42,12 +43,12 @@ use timeline::Timeline;
 pub use crate::threshold::{Threshold, Thresholds};
 pub use compare::row_marks;
 pub use declaration::{Declaration, Effect, Scope};
-pub use manual::{each_mark, effects_table, evidence_table, marks_table, thresholds_table};
+pub use manual::{effects_table, evidence_table, marks_table, thresholds_table};
 pub use mark::{Mark, MarkName, mark_names};
 pub(super) use sensors::clock;
 
-/// The doubts about each of `cells`, in their order; none for a cell without a result. `spans` says when and where each
-/// job ran, `idle` how busy each machine is without others. The time grows with n log² n at most, even if all of them
+/// The marks of each of `cells`, in their order; empty for a cell without a result. `spans` has the time and host of
+/// each job, `idle` the processors that each machine keeps busy when idle. Takes O(n log² n) at most, even if all jobs
 /// ran at the same time.
 pub fn marks(cells: &[&Cell], spans: &[Span], idle: &Idle, thresholds: &Thresholds) -> Vec<Vec<Mark>> {
     let timeline = Timeline::of(spans, thresholds.of(Threshold::OverlapS));
@@ -59,7 +60,7 @@ pub fn marks(cells: &[&Cell], spans: &[Span], idle: &Idle, thresholds: &Threshol
     found
 }
 
-/// The doubts that a run raises about itself.
+/// The marks from the run's own record and iterations.
 fn own_marks(cell: &Cell, timeline: &Timeline<'_>, idle: &Idle, thresholds: &Thresholds) -> Vec<Mark> {
     let Some((record, measurement)) = cell.success() else { return Vec::new() };
     let mut found = load::contended(record, timeline, idle, thresholds);
@@ -81,7 +82,8 @@ fn own_marks(cell: &Cell, timeline: &Timeline<'_>, idle: &Idle, thresholds: &Thr
     found
 }
 
-/// The first measured iteration whose loss is not finite: as the worker reports it, else by the losses that it wrote.
+/// The first measured iteration whose loss is not finite: as reported by the worker, else from the losses that it
+/// wrote.
 fn first_non_finite(cell: &Cell, measurement: &Measurement) -> Option<u64> {
     let by_losses = || Some(cell.iterations.as_ref()?.first_non_finite()? as u64);
     measurement.details.first_non_finite_iteration.or_else(by_losses)

@@ -1,9 +1,9 @@
-//! A span by one clock.
+//! A span in microseconds of one clock.
 
 use crate::analysis::Span;
 use crate::job::JobId;
 
-/// When a job ran by one clock, in microseconds.
+/// Start and end of a job by one clock, in microseconds.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Placed<'a> {
     pub(super) from: i64,
@@ -17,12 +17,12 @@ impl<'a> Placed<'a> {
         self.to.saturating_sub(self.from) > least
     }
 
-    /// For how many microseconds both are at the same time; negative or 0 if they are not.
+    /// The microseconds of their overlap; negative or 0 if there is none.
     pub(super) fn overlap(&self, other: &Placed<'_>) -> i64 {
         self.to.min(other.to).saturating_sub(self.from.max(other.from))
     }
 
-    /// The order in which those beside another one are named.
+    /// The order in which overlapping spans are named.
     pub(super) fn rank(&self) -> (&'a str, JobId) {
         (&self.span.label, self.span.job)
     }

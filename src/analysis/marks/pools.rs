@@ -1,7 +1,8 @@
-//! Doubts that the other runs raise: those of the same config and circumstances, and those at smaller batches.
+//! Marks from the comparison of a run with others: those of the same config and circumstances, and those at smaller
+//! batches.
 //!
-//! A run is compared with runs that raise no doubt themselves. If fewer than two of these are left, runs that others
-//! disturbed help out, in a way that no disturbance of them can put another run into doubt.
+//! A run is compared with sound runs, which have no disqualifying mark. With fewer than two of them, runs that other
+//! work disturbed are used too. The value is then chosen so that their disturbance cannot mark another run.
 
 use std::cmp::Ordering;
 use std::collections::HashMap;
@@ -15,8 +16,8 @@ use crate::job::{ConfigOf, Device, Key};
 use crate::record::{Readings, Record};
 use crate::stats;
 
-/// The fewest other runs that make a baseline. With this one they are three; of two, nobody could say which is the odd
-/// one.
+/// The least number of other runs in a baseline. Together with the judged run they are three; of two, the odd one
+/// cannot be identified.
 const BASELINE_NEEDS: usize = 2;
 
 /// Successful timing runs that can be pooled.
@@ -28,12 +29,12 @@ struct Pool<'a> {
     members: Vec<usize>,
 }
 
-/// The cells, and which of them others can be compared with.
+/// The cells, and which of them can be in a baseline.
 struct Scene<'a, 'c> {
     cells: &'c [&'a Cell],
-    /// Whether each raises no doubts.
+    /// Whether each has no disqualifying mark.
     is_sound: Vec<bool>,
-    /// Whether all that raises a doubt about each is the work of others.
+    /// Whether the disqualifying marks of each are all `contended`.
     is_disturbed: Vec<bool>,
     thresholds: &'c Thresholds,
 }
@@ -41,7 +42,7 @@ struct Scene<'a, 'c> {
 /// A mark for the cell at this index.
 type Found = Vec<(usize, Mark)>;
 
-/// The doubts that other runs raise about each of `cells`, given the marks that it has `own`.
+/// Marks of `cells` by comparison with other runs, given the marks from their `own` records.
 pub(super) fn marks(cells: &[&Cell], own: &[Vec<Mark>], thresholds: &Thresholds) -> Found {
     let is_sound = own.iter().map(|marks| !marks.iter().any(Mark::disqualifies)).collect();
     let is_disturbed = own.iter().map(|marks| is_only_disturbed(marks)).collect();
@@ -59,8 +60,8 @@ pub(super) fn marks(cells: &[&Cell], own: &[Vec<Mark>], thresholds: &Thresholds)
     found
 }
 
-/// Whether a run with these marks is left out, and for nothing but the work of others. Of heat, sleep or paging, nobody
-/// knows what it does to a trace or a clock.
+/// Whether a run with these marks is left out only because of other work. The effect of heat, sleep or paging on a
+/// trace or a clock is unknown.
 fn is_only_disturbed(marks: &[Mark]) -> bool {
     let mut reasons = marks.iter().filter(|mark| mark.disqualifies()).peekable();
     reasons.peek().is_some() && reasons.all(|mark| matches!(mark, Mark::Contended { .. }))
@@ -91,37 +92,37 @@ impl<'a> Scene<'a, '_> {
         Some(self.cells[index].success()?.0)
     }
 
-    /// The undoubted members of `pool`.
+    /// The sound members of `pool`.
     fn sound(&self, pool: &Pool<'_>) -> impl Iterator<Item = usize> {
         pool.members.iter().copied().filter(|index| self.is_sound[*index])
     }
 }
 
-/// A value of each member of a pool that others can be compared with.
+/// A value of each member of a pool that can be in a baseline.
 struct Baseline {
-    /// Those of undoubted members. Sorted by value, then by the member's index.
+    /// Those of sound members. Sorted by value, then by the member's index.
     sound: Vec<(f64, usize)>,
     /// Those of disturbed members.
     disturbed: Vec<(f64, usize)>,
-    /// What a run is compared with where too few of the others are sound.
+    /// The rule for a run with too few sound others.
     among_few: Choice,
 }
 
 /// Chooses one of a few values, some of which may be those of disturbed runs.
 #[derive(Clone, Copy)]
 enum Choice {
-    /// The least. The work of others only adds to a trace, so no disturbed run can make it too small.
+    /// The least. Other work only adds to a trace, so a disturbed run cannot make it too small.
     Least,
-    /// The one next to the run's own. A run that differs from it differs from all.
+    /// The nearest to the value of the run. A run that differs from it differs from all.
     Nearest,
 }
 
-/// What a run is compared with.
+/// The reference value of a run.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Level {
     value: f64,
-    /// Whose value it is.
-    whose: &'static str,
+    /// The runs that it is from, as in a sentence.
+    source: &'static str,
 }
 
 impl Choice {
@@ -130,17 +131,17 @@ impl Choice {
             Choice::Least => value,
             Choice::Nearest => (value - own).abs(),
         };
-        let whose = match self {
+        let source = match self {
             Choice::Least => "the least disturbed other run of the row",
             Choice::Nearest => "the nearest other run of the row",
         };
         let nearer = |one: &f64, other: &f64| distance(*one).total_cmp(&distance(*other));
-        few.iter().copied().min_by(nearer).map(|value| Level { value, whose })
+        few.iter().copied().min_by(nearer).map(|value| Level { value, source })
     }
 }
 
 impl Baseline {
-    /// Of those members for which `value` is known.
+    /// Of the members with a known `value`.
     fn of(
         pool: &Pool<'_>,
         scene: &Scene<'_, '_>,
@@ -154,8 +155,8 @@ impl Baseline {
         Baseline { sound, disturbed: disturbed.filter_map(known).collect(), among_few }
     }
 
-    /// The median over all sound members but `index`, whose value is `own`. If there are too few of them, it is one of
-    /// theirs and of those of disturbed members. `None` if these are too few as well.
+    /// The median over all sound members except `index`, whose value is `own`. With too few of them, one value of sound
+    /// or disturbed members. `None` if these are too few as well.
     fn without(&self, own: f64, index: usize) -> Option<Level> {
         let place = self.sound.binary_search_by(|value| in_order(value, &(own, index)));
         let others = self.sound.len() - usize::from(place.is_ok());
@@ -167,7 +168,7 @@ impl Baseline {
         let nth = |nth: usize| self.sound[nth + usize::from(place.is_ok_and(|own| own <= nth))].0;
         let middle = others / 2;
         let value = if others % 2 == 1 { nth(middle) } else { f64::midpoint(nth(middle - 1), nth(middle)) };
-        Some(Level { value, whose: "the other runs of the row" })
+        Some(Level { value, source: "the other runs of the row" })
     }
 }
 
@@ -175,42 +176,42 @@ fn in_order(one: &(f64, usize), other: &(f64, usize)) -> Ordering {
     one.0.total_cmp(&other.0).then(one.1.cmp(&other.1))
 }
 
-/// A trace that the work of others leaves in a run. It only shows in comparison with the other runs of the row.
+/// A trace of other work in a run. It is only visible in comparison with the other runs of the row.
 struct Trace {
     /// The trace in a run; `None` if it is unknown.
     of: fn(&Record) -> Option<f64>,
     /// The tolerated trace in a run on the same host, given that of the others.
     limit: fn(f64, &Record, &Thresholds) -> f64,
-    /// A sentence with the value of the run, what it is compared with, and the limit.
-    tell: fn(f64, Level, f64) -> Sentence,
+    /// A sentence with the value of the run, the reference value, and the limit.
+    sentence: fn(f64, Level, f64) -> Sentence,
 }
 
-/// The most telling trace comes first.
+/// The most specific trace comes first.
 const TRACES: [Trace; 4] = [
     Trace {
         of: foreign_cores,
         limit: |others, record, thresholds| {
             others + thresholds.of(Threshold::ForeignAbove) + record.provenance.host.room_beside()
         },
-        tell: |own, Level { value, whose }, limit| {
+        sentence: |own, Level { value, source }, limit| {
             let own = Compared::new(own, Relation::Above, Limit::printed(limit, 3), 3);
             let text = format!(
-                "other processes kept {} processors busy; in {whose} it was {value:.3} (threshold {})",
+                "other processes kept {} processors busy; in {source} it was {value:.3} (threshold {})",
                 own.number(),
                 own.limit()
             );
             Sentence::new(text, [own])
         },
     },
-    Trace { of: switches_of_window, limit: switches_limit, tell: tell_switches },
-    Trace { of: switches_of_life, limit: switches_limit, tell: tell_switches },
+    Trace { of: switches_of_window, limit: switches_limit, sentence: switches_sentence },
+    Trace { of: switches_of_life, limit: switches_limit, sentence: switches_sentence },
     Trace {
         of: |record| Some(system_share(record)?.1),
         limit: |others, _, thresholds| others + thresholds.of(Threshold::SystemShare),
-        tell: |own, Level { value, whose }, limit| {
+        sentence: |own, Level { value, source }, limit| {
             let own = Compared::new(100.0 * own, Relation::Above, Limit::printed(100.0 * limit, 0), 0);
             let text = format!(
-                "{} % of its processor time went to the system; in {whose} it was {:.0} % (threshold {} %)",
+                "{} % of its processor time went to the system; in {source} it was {:.0} % (threshold {} %)",
                 own.number(),
                 100.0 * value,
                 own.limit()
@@ -220,7 +221,7 @@ const TRACES: [Trace; 4] = [
     },
 ];
 
-/// The fewest seconds of a window over which switches are counted. At the least limit, 100 per second, these are ten.
+/// The least seconds of a window in which switches are counted. At the least limit, 100 per second, that is ten.
 const LEAST_WINDOW_S: f64 = 0.1;
 
 /// Involuntary context switches per second of the window, if the worker counts them.
@@ -230,9 +231,9 @@ fn switches_of_window(record: &Record) -> Option<f64> {
     (seconds >= LEAST_WINDOW_S).then_some(switches as f64 / seconds)
 }
 
-/// Those of the whole life of a worker that does not count them. In it, the worker may have compiled its network with
-/// more processes than there are processors: nobody else's doing. So the two are never compared with each other, as an
-/// update of a worker between two repeats would.
+/// Involuntary context switches per second of the whole life of a worker that does not count those of its window. They
+/// include the compilation of its network, possibly with more processes than processors. So the two numbers are never
+/// compared with each other, even if a worker was updated between two repeats.
 fn switches_of_life(record: &Record) -> Option<f64> {
     if record.measurement.as_ref()?.details.involuntary_switches.is_some() {
         return None;
@@ -245,17 +246,17 @@ fn switches_limit(others: f64, record: &Record, thresholds: &Thresholds) -> f64 
     thresholds.switches_limit(others, record.provenance.host.cpu.usable)
 }
 
-fn tell_switches(own: f64, Level { value, whose }: Level, limit: f64) -> Sentence {
+fn switches_sentence(own: f64, Level { value, source }: Level, limit: f64) -> Sentence {
     let own = Compared::new(own, Relation::Above, Limit::printed(limit, 0), 0);
     let text = format!(
-        "{} involuntary context switches per second; in {whose} it was {value:.0} (threshold {})",
+        "{} involuntary context switches per second; in {source} it was {value:.0} (threshold {})",
         own.number(),
         own.limit()
     );
     Sentence::new(text, [own])
 }
 
-/// Processor seconds, and the share of them that was spent in the kernel.
+/// Processor seconds, and the share of them in the kernel.
 fn system_share(record: &Record) -> Option<(f64, f64)> {
     let process = record.process.as_ref()?;
     let (user, system) = (process.user_s?, process.system_s?);
@@ -272,7 +273,7 @@ fn contended(pool: &Pool<'_>, scene: &Scene<'_, '_>) -> Found {
             let own = trace.seen(record)?;
             let others = baseline.without(own, index)?;
             let limit = (trace.limit)(others.value, record, scene.thresholds);
-            (own > limit).then(|| (trace.tell)(own, others, limit))
+            (own > limit).then(|| (trace.sentence)(own, others, limit))
         })?;
         Some((index, Mark::Contended { by }))
     };
@@ -287,7 +288,7 @@ impl Trace {
     }
 }
 
-/// Runs whose clock within the window differed from that of the others.
+/// Runs whose mean clock within the window differed from that of the others.
 fn clock_changed(pool: &Pool<'_>, scene: &Scene<'_, '_>) -> Found {
     let mean = |record: &Record| {
         let (_, Readings { mean, .. }) = sensors::clock(record)?;
@@ -301,18 +302,18 @@ fn clock_changed(pool: &Pool<'_>, scene: &Scene<'_, '_>) -> Found {
         let level = baseline.without(own, *index)?;
         let threshold = scene.thresholds.of(Threshold::ClockBetween);
         ((own / level.value - 1.0).abs() > threshold)
-            .then(|| (*index, Mark::ClockChanged { by: tell_clock(of, own, level, threshold) }))
+            .then(|| (*index, Mark::ClockChanged { by: clock_sentence(of, own, level, threshold) }))
     };
     pool.members.iter().filter_map(check).collect()
 }
 
-fn tell_clock(of: &str, own: f64, Level { value, whose }: Level, threshold: f64) -> Sentence {
+fn clock_sentence(of: &str, own: f64, Level { value, source }: Level, threshold: f64) -> Sentence {
     let change = own / value - 1.0;
     let (sign, relation) = if change > 0.0 { ('+', Relation::Above) } else { ('-', Relation::Below) };
     let size = Compared::passed(Threshold::ClockBetween, change.abs(), threshold, 0);
     let own = Compared::new(own, relation, Limit::printed(value, 0), 0);
     let text = format!(
-        "the {of}'s clock was {} MHz; in {whose} it was {} MHz ({sign}{} %, threshold {})",
+        "the {of}'s clock was {} MHz; in {source} it was {} MHz ({sign}{} %, threshold {})",
         own.number(),
         own.limit(),
         size.number(),
@@ -321,9 +322,9 @@ fn tell_clock(of: &str, own: f64, Level { value, whose }: Level, threshold: f64)
     Sentence::new(text, [size, own])
 }
 
-/// Runs on an accelerator whose throughput fell off a cliff compared with the next smaller batch that did not. They
-/// also kept a processor busy and spent half its time in the kernel. That is the sign of a driver that pages device
-/// memory to the host. A network that is slow for another reason does not do that.
+/// Runs on an accelerator whose throughput dropped sharply compared with the next smaller batch that did not spill.
+/// They also kept a processor busy and spent half its time in the kernel, which is the sign of a driver that pages
+/// device memory to the host.
 fn spilled(mut pools: Vec<Pool<'_>>, scene: &mut Scene<'_, '_>) -> Found {
     pools.retain(|pool| pool.key.device != Device::Cpu);
     pools.sort_by_key(|pool| pool.key.batch);
@@ -348,7 +349,7 @@ fn spilled(mut pools: Vec<Pool<'_>>, scene: &mut Scene<'_, '_>) -> Found {
 
 /// The throughput of pools that differ at most in the batch, added in the order of their batches.
 struct Levels {
-    /// What they have in common.
+    /// Their common circumstances.
     circumstances: Circumstances,
     /// The largest batch so far.
     batch: u32,
@@ -359,7 +360,7 @@ struct Levels {
 }
 
 impl Levels {
-    /// Those with these circumstances among `all` of a config, which has few.
+    /// The entry of `all` with these circumstances; added if there is none. A config has few.
     fn among(all: &mut Vec<Levels>, circumstances: Circumstances) -> &mut Levels {
         let known = all.iter().position(|levels| levels.circumstances == circumstances);
         let place = known.unwrap_or_else(|| {

@@ -1,4 +1,4 @@
-//! The definition, which compares every run with every other one, against the same from sorted values and indexes.
+//! Checks the marks from sorted values and indexes against the definition, which compares every run with every other.
 
 use proptest::prelude::*;
 
@@ -11,7 +11,7 @@ struct Defined {
     config: Key,
     circumstances: Circumstances,
     members: Vec<(usize, bool)>,
-    /// Those that are not, and only because of others' work.
+    /// Those that are only `contended`.
     disturbed: Vec<usize>,
 }
 
@@ -46,7 +46,7 @@ fn defined(cells: &[&Cell], own: &[Vec<Mark>], thresholds: &Thresholds) -> Found
     found
 }
 
-/// The others' median, or among few sound ones the value of which no other is `better`; and how many were sound.
+/// The median of the others, or with few sound ones the best value by `better`; and the number of sound ones.
 fn others(
     pool: &Defined,
     this: usize,
@@ -74,8 +74,8 @@ fn contended_by_definition(pool: &Defined, cells: &[&Cell], thresholds: &Thresho
             let (own, (value, n)) = (of(record)?, others(pool, index, cells, of, |one, two| one < two)?);
             let limit = (trace.limit)(value, record, thresholds);
             let few = ["the other runs of the row", "the least disturbed other run of the row"];
-            let whose = few[usize::from(n < 2)];
-            (own > limit).then(|| (trace.tell)(own, Level { value, whose }, limit))
+            let source = few[usize::from(n < 2)];
+            (own > limit).then(|| (trace.sentence)(own, Level { value, source }, limit))
         })?;
         Some((index, Mark::Contended { by }))
     };
@@ -91,8 +91,9 @@ fn clock_changed_by_definition(pool: &Defined, cells: &[&Cell], thresholds: &Thr
         let (value, n) = others(pool, index, cells, mean, is_nearer)?;
         let threshold = thresholds.of(Threshold::ClockBetween);
         ((own / value - 1.0).abs() > threshold).then(|| {
-            let whose = ["the other runs of the row", "the nearest other run of the row"][usize::from(n < 2)];
-            let by = tell_clock("GPU", own, Level { value, whose }, threshold);
+            let sources = ["the other runs of the row", "the nearest other run of the row"];
+            let source = sources[usize::from(n < 2)];
+            let by = clock_sentence("GPU", own, Level { value, source }, threshold);
             (index, Mark::ClockChanged { by })
         })
     };
@@ -127,10 +128,10 @@ fn spilled_by_definition(mut pools: Vec<Defined>, cells: &[&Cell], thresholds: &
     found
 }
 
-/// A run: its batch, its circumstances, its clock, how it was disturbed, its throughput.
+/// A run: its batch, circumstances, clock, disturbance and throughput.
 type Drawn = (u32, u8, u8, u8, u8);
 
-/// The runs on a GPU that were `drawn`, each a repeat of its own.
+/// The runs on a GPU that were `drawn`, each a separate repeat.
 fn cells_of(drawn: &[Drawn]) -> Vec<Cell> {
     let builder = drawn.iter().zip(1..).fold(StudyBuilder::new(), |builder, (drawn, repeat)| {
         let (batch, circumstance, clock, disturbed, rate) = *drawn;

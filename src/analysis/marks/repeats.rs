@@ -1,4 +1,4 @@
-//! Rows whose repeats follow each other, so that their intervals are too narrow.
+//! Autocorrelated repeats: rows whose intervals are too narrow because successive repeats correlate.
 
 use std::collections::BTreeMap;
 
@@ -11,10 +11,10 @@ use crate::stats;
 /// The tolerated probability that rows whose repeats are independent show such a correlation.
 const CHANCE: f64 = 0.01;
 
-/// The fewest rows of a machine that are judged. The repeats of a single row are too few to know their correlation.
+/// The least number of rows of a machine that are judged. A single row has too few repeats to estimate a correlation.
 const LEAST_ROWS: usize = 5;
 
-/// The fewest runs of a block whose mean is taken out of them.
+/// The least number of runs of a block for its mean to be subtracted.
 const LEAST_OF_BLOCK: usize = 3;
 
 /// A run that counts.
@@ -41,8 +41,8 @@ pub(super) fn autocorrelated(rows: &[Row<'_>], thresholds: &Thresholds) -> Vec<O
     marks
 }
 
-/// The rows of a machine that are marked. `runs` are in the order of time. What the runs of a block have in common is
-/// taken out, for that is another finding.
+/// The rows of a machine that are marked. `runs` are in the order of time. The mean of each block is subtracted first,
+/// because shifted blocks are a separate finding.
 pub(super) fn of_machine(runs: &[Counted], threshold: f64) -> Vec<(usize, Mark)> {
     let by_row = without_blocks(runs);
     let numbers: Vec<Vec<f64>> = by_row.values().cloned().collect();

@@ -1,11 +1,11 @@
-//! Doubts that sensors raise about a run: heat, power, clocks, swap.
+//! Marks from sensors: heat, power, clocks, swap.
 
 use super::{Mark, Threshold, Thresholds};
 use crate::analysis::claim::{Compared, Limit, Relation, Sentence};
 use crate::job::Device;
 use crate::record::{GpuTelemetry, Readings, Record, Sensor, Telemetry};
 
-/// The doubts that the clocks and the telemetry of `record` alone raise.
+/// The marks from the clocks and the telemetry of `record`.
 pub(super) fn marks(record: &Record, thresholds: &Thresholds) -> Vec<Mark> {
     let Some(telemetry) = &record.observed.telemetry else {
         return suspended(record, thresholds).into_iter().collect();
@@ -22,7 +22,7 @@ pub(super) fn marks(record: &Record, thresholds: &Thresholds) -> Vec<Mark> {
     found.into_iter().flatten().collect()
 }
 
-/// The clock of the device that `record` computed on, if its readings belong to the measured window alone. Clocks
+/// The clock of the device that `record` computed on, if its readings are only from the measured window. Clocks
 /// before and after it are different.
 pub(in crate::analysis) fn clock(record: &Record) -> Option<(&'static str, Readings)> {
     let telemetry = record.observed.telemetry.as_ref().filter(|telemetry| telemetry.of_window)?;
@@ -32,8 +32,9 @@ pub(in crate::analysis) fn clock(record: &Record) -> Option<(&'static str, Readi
     }
 }
 
-/// By the time for which heat slowed a processor down, else by how often. Both are about the whole host, so they do not
-/// judge a job on a GPU. A slowdown is counted when it ends, so one that began before the window can be longer than it.
+/// By the time for which heat slowed a processor down, else by the number of slowdowns. Both are about the whole host,
+/// so they do not apply to a job on a GPU. A slowdown is counted when it ends. One that began before the window can
+/// therefore be longer than the window.
 fn throttled_processor(record: &Record, telemetry: &Telemetry, thresholds: &Thresholds) -> Option<Mark> {
     if record.key.device != Device::Cpu {
         return None;
@@ -93,7 +94,7 @@ fn power_capped(gpu: &GpuTelemetry, of: u32, thresholds: &Thresholds) -> Option<
     Some(Mark::PowerCapped { samples, of, threshold: thresholds.of(Threshold::ThrottledShare) })
 }
 
-/// The reasons that `wanted` selects and that held in more than the tolerated share of `samples`, with their samples.
+/// The reasons that `wanted` selects and that occur in more than the tolerated share of `samples`, with their samples.
 fn reasons<'t>(
     gpu: &'t GpuTelemetry,
     samples: u32,
@@ -107,13 +108,13 @@ fn reasons<'t>(
         .map(|(reason, samples)| (reason.as_str(), *samples))
 }
 
-/// Heat, and what the board does to protect itself: `sw_thermal_slowdown`, `hw_thermal_slowdown`,
-/// `hw_power_brake_slowdown`, `hw_slowdown`. A fixed clock and synchronised boards raise no doubt.
+/// Heat and protection of the board: `sw_thermal_slowdown`, `hw_thermal_slowdown`, `hw_power_brake_slowdown`,
+/// `hw_slowdown`. A fixed clock and synchronised boards raise no mark.
 fn is_protection(reason: &str) -> bool {
     reason.contains("thermal") || reason.contains("slowdown") || reason.contains("brake")
 }
 
-/// Whether the window was concerned is not asked: caches and clocks are not the same after a pause either.
+/// A pause outside the window counts too, since caches and clocks change during it.
 fn suspended(record: &Record, thresholds: &Thresholds) -> Option<Mark> {
     let threshold = thresholds.of(Threshold::SuspendedS);
     let compared = |seconds, decimals| Compared::passed(Threshold::SuspendedS, seconds, threshold, decimals);
@@ -124,7 +125,7 @@ fn suspended(record: &Record, thresholds: &Thresholds) -> Option<Mark> {
         Sentence::new(format!("the host slept for {seconds} s while it ran (threshold {limit})"), [slept])
     });
     let by_signal = || {
-        // Sensors look once per second.
+        // Sensors are read once per second.
         let looks = record.observed.telemetry.as_ref()?.growth(Sensor::WorkerStopped)? as f64;
         (looks > threshold).then(|| {
             let looks = compared(looks, 0);
@@ -146,7 +147,7 @@ fn quota_throttled(record: &Record, telemetry: &Telemetry, thresholds: &Threshol
     (held > threshold).then_some(Mark::QuotaThrottled { held, quota, threshold })
 }
 
-/// Only the host's own counts tell. Major faults do not, since reading libraries from the disk causes them too.
+/// By the swap counters of the host. Major faults are not used, since reading libraries from the disk causes them too.
 fn swapped(telemetry: &Telemetry, thresholds: &Thresholds) -> Option<Mark> {
     let out_bytes = telemetry.growth(Sensor::SwappedOut).unwrap_or(0);
     let in_bytes = telemetry.growth(Sensor::SwappedIn).unwrap_or(0);
@@ -178,9 +179,9 @@ fn varied_clock(record: &Record, thresholds: &Thresholds) -> Option<Mark> {
     })
 }
 
-/// The range of the middle four fifths of a clock's readings, as a share of their mean. It does not grow with the
-/// number of readings, as the range of all does, and a moment is no change. Older records have no quantiles, so nothing
-/// is said about them.
+/// The range of the middle four fifths of a clock's readings, as a share of their mean. Unlike the range of all, it
+/// does not grow with the number of readings, and a slow moment does not count. `None` for older records, which have no
+/// quantiles.
 pub(super) fn variation(clock: &Readings) -> Option<f64> {
     let (low, high) = clock.middle?;
     Some((high - low) / clock.mean)

@@ -1,4 +1,4 @@
-//! What each mark says: what was observed, with the number and the threshold in force. It never names a cause.
+//! The sentence of each mark: the observation, with the number and the threshold in force. It never names a cause.
 
 use std::fmt;
 
@@ -13,7 +13,7 @@ impl fmt::Display for Mark {
 }
 
 impl Mark {
-    /// Its name, then what was observed, with the comparison that it rests on.
+    /// Its name, then the observation, with the numbers that were compared.
     pub fn sentence(&self) -> Sentence {
         self.observed().reworded(|observed| format!("{}: {observed}", self.name()))
     }
@@ -118,7 +118,7 @@ fn oversubscribed(threads: u32, usable: u32) -> Sentence {
     Sentence::new(text, [threads])
 }
 
-/// All three numbers lie on the same side of 0, since a trend that might be none is not told.
+/// All three numbers have the same sign, since only significant trends are reported.
 fn trend(change: f64, (low, high): (f64, f64), n: usize, threshold: f64) -> Sentence {
     let (word, sign) = if change > 0.0 { ("longer", 1.0) } else { ("shorter", -1.0) };
     let relation = if change > 0.0 { Relation::Above } else { Relation::Below };
@@ -238,7 +238,7 @@ mod tests {
         assert_eq!(all, ["2nd", "3rd", "4th", "11th", "12th", "13th", "20th", "21st"]);
     }
 
-    /// The numbers of a mark of each kind that has a threshold, just beyond it or far.
+    /// A mark of each kind with a threshold, whose number is just beyond it or far.
     fn beyond(threshold: f64, by: f64, n: usize) -> Vec<Mark> {
         let passed = threshold * (1.0 + by);
         let samples = u32::try_from(n).unwrap();
@@ -268,9 +268,9 @@ mod tests {
     }
 
     proptest! {
-        /// "5.0 % (threshold 5 %)" was printed.
+        /// A regression test: "5.0 % (threshold 5 %)" was printed.
         #[test]
-        fn what_is_printed_says_what_the_mark_says(
+        fn printed_numbers_pass_the_printed_threshold(
             threshold in 1e-3..20.0f64,
             by in prop_oneof![1e-7..1e-3f64, 1e-3..5.0f64],
             n in 1..9_999usize,
@@ -279,7 +279,7 @@ mod tests {
                 let Sentence { text, claims } = mark.sentence();
                 prop_assert!(!claims.is_empty(), "{text}");
                 for claim in claims {
-                    prop_assert!(claim.holds_in(&text), "{text}: {claim:?}");
+                    prop_assert!(claim.is_true_in(&text), "{text}: {claim:?}");
                 }
             }
         }

@@ -1,4 +1,4 @@
-//! A stretch of the window in which iterations took longer than in the rest of it.
+//! Level shifts: a stretch of the window in which iterations took longer or shorter than in the rest of it.
 
 use super::{Mark, Threshold, Thresholds};
 use crate::stats;

@@ -1,6 +1,6 @@
-//! How often marks are false and how often they are missed, by simulation. These are the marks that go by readings of a
-//! clock, by the seconds of iterations, by the runs of a row, or by the traces of others. The tables in `docs/marks.md`
-//! are from `just calibrate-marks`.
+//! Simulated error rates of the marks: how often they are false and how often they are missed. Covers the marks that
+//! are computed from clock readings, from the seconds of iterations, from the runs of a row, and from the traces of
+//! other processes. `just calibrate-marks` prints the tables in `docs/statistics.md`.
 
 use super::compare::scatters;
 use super::repeats::{Counted, of_machine};
@@ -15,13 +15,13 @@ use crate::analysis::promise::{self, Promise, Share};
 use crate::random::SplitMix64;
 use crate::record::Readings;
 
-/// The worlds of a line in the ordinary tests.
+/// The number of worlds per line in the ordinary tests.
 const SHORT: usize = 300;
 
 /// A line of the table.
 struct Line {
     name: String,
-    /// Whether a mark is raised in a world that is drawn.
+    /// Draws a world; returns whether it raises a mark.
     is_marked: Box<dyn Fn(&mut SplitMix64) -> bool>,
     promise: Promise,
 }
@@ -173,7 +173,7 @@ fn levels() -> Vec<Line> {
     [30, 50, 100, 1000].into_iter().flat_map(of).collect()
 }
 
-/// Rows of a machine whose repeats correlate, in blocks that differ by 2 %. What is asked is whether a row is marked.
+/// Rows of a machine whose repeats correlate, in blocks that differ by 2 %. The event is that any row is marked.
 fn repeats() -> Vec<Line> {
     let line = |rows: usize, n: usize, correlation: f64, promise| {
         let is_marked = move |random: &mut SplitMix64| {
@@ -204,12 +204,12 @@ fn repeats() -> Vec<Line> {
     [(10, 3), (10, 5), (10, 10), (40, 3), (40, 5), (100, 3)].into_iter().flat_map(of).collect()
 }
 
-/// How many processors a system keeps busy by itself: half of the runs more than 0.03, one in 200 more than 0.11.
-fn by_itself(random: &mut SplitMix64) -> f64 {
+/// How many processors an idle system keeps busy: more than 0.03 in half of the runs, more than 0.11 in one of 200.
+fn idle_cores(random: &mut SplitMix64) -> f64 {
     0.03 * (0.5 * random.normal()).exp()
 }
 
-/// A run on a machine of two processors that twenty runs calibrated. Beside it, others may take a steady share of one.
+/// A run on a machine of two processors, calibrated by twenty runs. Other work may take a steady share of one of them.
 fn loads() -> Vec<Line> {
     let line = |others: f64, is_calibrated: bool, promise| {
         let is_marked = move |random: &mut SplitMix64| {
@@ -220,12 +220,12 @@ fn loads() -> Vec<Line> {
                 })
             };
             let calibration = (1..=20).fold(StudyBuilder::new(), |builder, repeat| {
-                run(builder, repeat, "calibration-cpu", by_itself(random))
+                run(builder, repeat, "calibration-cpu", idle_cores(random))
             });
             let calibration = calibration.build();
             let records =
                 calibration.cells.iter().filter_map(Cell::record).take(if is_calibrated { 20 } else { 0 });
-            let cores = by_itself(random) + others * (1.0 + 0.05 * random.normal());
+            let cores = idle_cores(random) + others * (1.0 + 0.05 * random.normal());
             let study = Study { idle: Idle::of(records), ..run(StudyBuilder::new(), 1, "m", cores).build() };
             let cells: Vec<&Cell> = study.cells.iter().collect();
             let found = marks(&cells, &study.spans, &study.idle, &study.thresholds);
@@ -280,12 +280,12 @@ struct Disturbance {
     system_share: f64,
 }
 
-/// As two matrices at once on a laptop.
+/// As on a laptop that runs two matrices simultaneously.
 const DISTURBED: Disturbance = Disturbance { switches: 6.5, system_share: 0.36 };
 
 const QUIET: Disturbance = Disturbance { switches: 1.0, system_share: 0.0 };
 
-/// Rows of which the first run is left out, for others were at work. What is asked is whether another one is marked.
+/// Rows whose first run is left out as contended. The event is that another run is marked.
 fn traces() -> Vec<Line> {
     let line = |name: &str, runs: &'static [Disturbance], promise| Line {
         name: format!("`contended` by its row, {name}"),
@@ -357,7 +357,7 @@ fn promises_are_kept() {
 /// `just calibrate-marks` runs this.
 #[test]
 #[ignore = "takes long unless optimized; `just calibrate-marks` runs it"]
-#[expect(clippy::disallowed_methods, reason = "how many worlds is told by the recipe")]
+#[expect(clippy::disallowed_methods, reason = "the recipe sets the number of worlds")]
 fn calibrate() {
     let worlds = std::env::var("SIMULATED_WORLDS").map_or(1000, |text| text.parse().expect("a whole number"));
     let shares = lines().into_iter().map(|line| Share {

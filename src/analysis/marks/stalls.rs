@@ -1,22 +1,22 @@
-//! Single iterations that took much longer than the rest, and cost the window.
+//! Stalls: single iterations that took much longer than the rest and cost a share of the window.
 
 use super::{Mark, Threshold, Thresholds};
 use crate::stats;
 
-/// The fewest iterations among which some can be called stalls.
+/// The least number of iterations in which stalls are looked for.
 const STALLS_NEED: usize = 20;
 
-/// How many times the distance between the quartiles a stall lies above the upper one at least (Tukey's outer fence).
+/// A stall is above the upper quartile by at least this multiple of the interquartile range (Tukey's outer fence).
 const FENCE: f64 = 3.0;
 
-/// How many times the median a stall takes at least.
+/// The least duration of a stall, as a multiple of the median.
 const LONG: f64 = 1.2;
 
-/// Stalls in `seconds`, if they cost the window more than the threshold's share of its time. Their cost is what they
-/// took beyond the median. Iterations of a period that was `asked` for are no stalls.
-pub(super) fn stalls(seconds: &[f64], asked: Option<usize>, thresholds: &Thresholds) -> Option<Mark> {
+/// Stalls in `seconds`, if they cost the window more than the threshold's share of its time. Their cost is their time
+/// beyond the median. With a `declared` period, long iterations are expected and never stalls.
+pub(super) fn stalls(seconds: &[f64], declared: Option<usize>, thresholds: &Thresholds) -> Option<Mark> {
     let n = seconds.len();
-    if n < STALLS_NEED || asked.is_some() {
+    if n < STALLS_NEED || declared.is_some() {
         return None;
     }
     let median = stats::median(seconds).ok().filter(|median| *median > 0.0)?;
@@ -63,13 +63,13 @@ mod tests {
     }
 
     #[test]
-    fn stalls_are_apart_from_the_rest() {
+    fn wide_scatter_has_no_stalls() {
         // A scatter as wide as the stalls.
         let wide: Vec<f64> = (0..50).map(|at| 1.0 + f64::from(at) / 25.0).collect();
         assert_eq!(found(&wide), None);
         assert_eq!(found(&[1.0; 50]), None);
         assert_eq!(found(&[0.0; 50]), None, "a clock that is too coarse");
         assert_eq!(found(&[&[30.0], [1.0; 18].as_slice()].concat()), None, "too few");
-        assert_eq!(stalls(&with(&[7, 20, 41], 3.0), Some(4), &Thresholds::default()), None, "asked for");
+        assert_eq!(stalls(&with(&[7, 20, 41], 3.0), Some(4), &Thresholds::default()), None, "declared");
     }
 }

@@ -1,7 +1,7 @@
 //! When jobs ran on each host, to find those that ran at the same time.
 //!
-//! Two runs of one boot are compared by the time since it, which nobody can set. Runs of different boots were never at
-//! the same time, whatever the wall clock says. Only for records of older versions is it asked.
+//! Two runs of one boot are compared by the time since that boot, which cannot be set. Runs of different boots never
+//! overlap, even if their wall-clock times do. The wall clock is used only for records of older versions.
 
 use std::cell::OnceCell;
 use std::collections::BTreeMap;
@@ -12,10 +12,10 @@ use super::crowd::{Company, Crowd};
 use super::placed::Placed;
 use crate::analysis::Span;
 
-/// How many spans beside one are looked at one by one. Runs that have their host to themselves have none.
+/// The most overlapping spans that are examined one by one. Most runs have none.
 const FEW: usize = 32;
 
-/// Spans by host, indexed by time. It is made in O(n log n).
+/// Spans by host, indexed by time. Built in O(n log n).
 pub(super) struct Timeline<'a> {
     /// All spans of each host, by the wall clock.
     hosts: BTreeMap<&'a str, Index<'a>>,
@@ -34,7 +34,7 @@ struct Index<'a> {
     spans: Vec<Placed<'a>>,
     /// For each span, the latest end in the tree whose root it is.
     latest: Vec<i64>,
-    /// Made when many are beside one.
+    /// Built when a span has many overlapping ones.
     crowd: OnceCell<Crowd<'a>>,
 }
 
@@ -58,8 +58,8 @@ impl<'a> Timeline<'a> {
         timeline
     }
 
-    /// The first of those beside `span` on the same host, by label, and for how many seconds; and the number of them.
-    /// Its own job and the `allowed` labels do not count. It takes O(log² n), however many there are.
+    /// The spans that overlap `span` on its host: the first by label, the seconds of its overlap, and their number.
+    /// Spans of the same job or with one of the `allowed` labels do not count. Takes O(log² n) for any number of them.
     pub(super) fn beside(&self, span: &Span, allowed: &[String]) -> Option<(&'a Span, f64, usize)> {
         let parts = self.parts(span);
         let found: Vec<(Company<'a>, Placed<'_>)> = parts
@@ -71,7 +71,7 @@ impl<'a> Timeline<'a> {
         Some((company.first.span, of.overlap(&company.first) as f64 / 1e6, count))
     }
 
-    /// The indexes in which those beside `span` are, each with its place there.
+    /// The indexes that can contain overlaps of `span`, each with its place there.
     fn parts<'b>(&'b self, span: &'b Span) -> Vec<(&'b Index<'a>, Placed<'b>)> {
         let host = span.host.hostname.as_str();
         let parts = match since_boot(span) {
@@ -92,12 +92,12 @@ fn by_wall_clock(span: &Span) -> Placed<'_> {
 /// Also returns the boot.
 fn since_boot(span: &Span) -> Option<(&str, Placed<'_>)> {
     let (boot, (from, to)) = span.host.boot_id.as_deref().zip(span.since_boot_s)?;
-    // A host that was never restarted counts to far less than 2^53.
+    // Microseconds since a boot are far below 2^53.
     let micros = |seconds: f64| (seconds * 1e6) as i64;
     Some((boot, Placed { from: micros(from), to: micros(to), span }))
 }
 
-/// The most microseconds that are not more than `seconds`.
+/// `seconds` in whole microseconds, rounded down.
 fn most_micros(seconds: f64) -> i64 {
     let rounded = (seconds * 1e6).round() as i64;
     if rounded as f64 / 1e6 > seconds { rounded - 1 } else { rounded }
@@ -117,8 +117,8 @@ impl<'a> Index<'a> {
         }
     }
 
-    /// Those that begin before the end of `of` and end after its start, by their start; `None` if there are more than
-    /// `most`. To find k of them among n takes O((k + 1) log n).
+    /// Spans that begin before the end of `of` and end after its start, by their start; `None` if there are more than
+    /// `most`. Finding k of n takes O((k + 1) log n).
     fn overlapping(&self, of: Placed<'_>, most: usize) -> Option<Vec<Placed<'a>>> {
         let mut found = Vec::new();
         find(&self.spans, &self.latest, (of.from, of.to), most, &mut found);
@@ -126,7 +126,7 @@ impl<'a> Index<'a> {
     }
 }
 
-/// As [`Crowd::company`], by a look at each of `spans`.
+/// As [`Crowd::company`], by examining each of `spans`.
 fn company_of<'a>(
     spans: &[Placed<'a>],
     of: Placed<'_>,
@@ -140,7 +140,7 @@ fn company_of<'a>(
     Some(Company { first: *first, count: counts.count() })
 }
 
-/// Replaces the end at the root of each tree in `ends` by the latest end of the tree. Returns that of the whole tree.
+/// Replaces the end at the root of each tree in `ends` by the latest end of the tree. Returns the latest of all.
 fn set_latest(ends: &mut [i64]) -> Option<i64> {
     let (before, rest) = ends.split_at_mut(ends.len() / 2);
     let (root, after) = rest.split_first_mut()?;
@@ -149,7 +149,7 @@ fn set_latest(ends: &mut [i64]) -> Option<i64> {
     latest
 }
 
-/// Adds those that overlap to `found`, until there are more than `most`.
+/// Adds overlapping spans to `found`, until there are more than `most`.
 fn find<'a>(
     spans: &[Placed<'a>],
     latest: &[i64],
@@ -194,7 +194,7 @@ mod tests {
         }
     }
 
-    /// Labels and seconds of those beside the first of `spans`, itself left out.
+    /// Labels and seconds of the overlaps of the first of `spans`.
     fn beside_first(spans: &[Span]) -> Vec<(&str, f64)> {
         let timeline = Timeline::of(spans, 0.0);
         let parts = timeline.parts(&spans[0]).into_iter();
@@ -206,14 +206,14 @@ mod tests {
     }
 
     #[test]
-    fn a_clock_that_was_set_moves_no_run_beside_another() {
+    fn a_changed_wall_clock_causes_no_overlap() {
         let first = span(0, "here", (100, 200), Some(("boot", 1000.0, 1100.0)));
-        // Two hours later, after the clock was set back by as much; and really beside it.
+        // Two hours later, after the clock was set back by as much; and a real overlap.
         let later = span(1, "here", (100, 200), Some(("boot", 8200.0, 8300.0)));
         let beside = span(2, "here", (9000, 9100), Some(("boot", 1090.0, 1190.0)));
         let of_another_boot = span(3, "here", (100, 200), Some(("other", 1000.0, 1100.0)));
         let elsewhere = span(4, "there", (100, 200), Some(("boot", 1000.0, 1100.0)));
-        // Of an older record only the wall clock is known.
+        // An older record has only the wall clock.
         let older = span(5, "here", (195, 300), None);
         let spans = [first, later, beside, of_another_boot, elsewhere, older];
         assert_eq!(beside_first(&spans), [("2", 10.0), ("5", 5.0)]);
@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn many_at_one_time_are_counted_and_the_first_is_named() {
+    fn many_overlaps_are_counted_and_the_first_is_named() {
         let numbered = |number: usize, boot| {
             let job = fixture::key("e", "m", 1, u32::try_from(number).unwrap() + 1).id();
             Span { job, ..span(number + 1000, "here", (0, 10), boot) }
@@ -252,7 +252,7 @@ mod tests {
     proptest! {
         /// Clocks can be set back, so a span can end before it begins.
         #[test]
-        fn what_is_found_is_what_a_look_at_every_span_finds(
+        fn finds_the_same_overlaps_as_examining_every_span(
             drawn in prop::collection::vec((any::<bool>(), 0..40_i64, -2..30_i64), 0..60),
             from in 0..40_i64,
             seconds in -2..30_i64,
@@ -279,9 +279,9 @@ mod tests {
             prop_assert_eq!(found.iter().map(|placed| placed.span).collect::<Vec<_>>(), expected);
         }
 
-        /// The definition is a look at each. Labels are not unique, and some of a label are allowed.
+        /// The definition examines each span. Labels are not unique, and some are allowed.
         #[test]
-        fn a_crowd_is_counted_as_by_a_look_at_each(
+        fn counts_a_crowd_as_examining_each_span_does(
             drawn in prop::collection::vec((0..4_usize, 1..4_u32, 0..40_i64, -2..30_i64), 0..80),
             least in 0..6_i64,
             allowed in prop::collection::vec(0..5_usize, 0..3),

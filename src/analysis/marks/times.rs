@@ -1,4 +1,4 @@
-//! Doubts that the seconds of single iterations raise about a window. They need a synchronised clock.
+//! Marks from the seconds of single iterations: trends, periods, slow first iterations. They need a synchronised clock.
 
 use super::kinds::bimodal;
 use super::shift::level_shift;
@@ -11,17 +11,17 @@ use crate::stats;
 /// The confidence that a trend needs. A report looks at dozens of windows; at 95 %, one in twenty would pass by chance.
 const TREND_CONFIDENCE: f64 = 0.99;
 
-/// The most numbers that a slope is taken over, since its cost grows with their square. A longer window is cut into as
-/// many equal parts, and the slope is that of their medians.
+/// The most numbers that a slope is computed over, since its cost grows with their square. A longer window is cut into
+/// as many equal parts, and the slope is that of their medians.
 const TREND_PARTS: usize = 200;
 
 /// The longest period that is looked for.
 const LONGEST_PERIOD: usize = 20;
 
-/// The most iterations in which a period is looked for: a real one shows from the beginning.
+/// The most iterations in which a period is looked for: a real one is visible from the beginning.
 const PERIOD_WITHIN: usize = 2000;
 
-/// How often a period must recur at least.
+/// The least number of recurrences of a period.
 const RECURRENCES: usize = 3;
 
 /// The share of the iterations on either side that must be slow or fast as the period predicts. The rest are outliers.
@@ -30,38 +30,38 @@ const PERIOD_PURITY: f64 = 0.9;
 /// The tolerated probability that a series without a period shows one by chance, over all periods looked for.
 const PERIOD_CHANCE: f64 = 1e-4;
 
-/// The fewest iterations whose first one can be called slow.
+/// The least number of iterations for a slow first one.
 const SLOW_FIRST_NEEDS: usize = 5;
 
-/// The share of the other iterations that may be outliers, beside which a slow first one is not seen.
+/// The share of the other iterations that may be outliers and are ignored when the first one is judged.
 const OUTLIERS: f64 = 0.02;
 
-/// The tolerated probability that the first of equal iterations stands out so far.
+/// The tolerated probability that the first of equal iterations stands out by chance.
 const FIRST_CHANCE: f64 = 0.005;
 
 /// The doubts about the window of a run of `key` that `iterations` raise.
 pub(super) fn marks(key: &Key, iterations: &Iterations, thresholds: &Thresholds) -> Vec<Mark> {
     // Several passes per optimizer step are a declared period.
-    let asked = match key.param("grad_accum_steps") {
+    let declared = match key.param("grad_accum_steps") {
         Some(ParamValue::Int(steps)) => usize::try_from(steps).ok().filter(|steps| *steps > 1),
         _ => None,
     };
-    // What waits for data is another finding.
+    // Waiting for data is a separate finding.
     let Some(compute) = iterations.compute_s() else { return Vec::new() };
     let first = slow_first(&compute, thresholds);
-    // A step is a trend too, which says more about what comes next.
+    // A step is a trend too. The trend takes precedence, since it says more about later iterations.
     let course = trend(&compute, thresholds).or_else(|| level_shift(&compute, thresholds));
-    // Iterations with a period are of two kinds too, and the period says more.
-    let kinds = periodic(&compute, asked, thresholds).or_else(|| bimodal(&compute, asked, thresholds));
-    // What is left are single ones; the first has a mark of its own.
+    // Periodic iterations are of two kinds too, and the period is more specific.
+    let kinds = periodic(&compute, declared, thresholds).or_else(|| bimodal(&compute, declared, thresholds));
+    // Only single long iterations remain; the first has a separate mark.
     let is_explained = kinds.is_some() || matches!(course, Some(Mark::LevelShift { .. }));
     let others = &compute[usize::from(first.is_some())..];
-    let kinds = if is_explained { kinds } else { stalls(others, asked, thresholds) };
+    let kinds = if is_explained { kinds } else { stalls(others, declared, thresholds) };
     [first, course, kinds].into_iter().flatten().collect()
 }
 
-/// The Theil–Sen slope over the whole window, if it is beyond the threshold and beyond the noise of a level series
-/// whose neighbours resemble each other.
+/// The Theil–Sen slope over the whole window, if it is beyond the threshold and beyond the noise of a level series with
+/// correlated neighbours.
 fn trend(seconds: &[f64], thresholds: &Thresholds) -> Option<Mark> {
     let parts = stats::medians_of_parts(seconds, TREND_PARTS);
     let slope = stats::correlated_slope(&parts, TREND_CONFIDENCE).ok()?;
@@ -77,8 +77,8 @@ fn trend(seconds: &[f64], thresholds: &Thresholds) -> Option<Mark> {
     })
 }
 
-/// A first iteration beyond the threshold that also stands out from the slowest of the others, save a few outliers. It
-/// is further above the median than they are, by [`standing_out`] times.
+/// A first iteration beyond the threshold that also stands out from the slowest of the others, except a few outliers.
+/// Its distance from the median is more than [`standing_out`] times theirs.
 fn slow_first(seconds: &[f64], thresholds: &Thresholds) -> Option<Mark> {
     let (first, others) = seconds.split_first()?;
     let median = stats::median(others).ok().filter(|median| *median > 0.0)?;
@@ -91,8 +91,8 @@ fn slow_first(seconds: &[f64], thresholds: &Thresholds) -> Option<Mark> {
         .then_some(Mark::SlowFirst { ratio, threshold: thresholds.of(Threshold::SlowFirst) })
 }
 
-/// The least whole number c that chance reaches at most once in 200. It puts the first of `others` + 1 equal iterations
-/// further out than c times the slowest of the others behind so many `outliers`.
+/// The least whole number c that chance reaches at most once in 200. Reached means: the first of `others` + 1 equal
+/// iterations is further out than c times the slowest of the others, after `outliers` of them are removed.
 ///
 /// Delays by other work have an exponential tail at worst. For that, the chance is the product of i ÷ (i + c) over all
 /// i from `outliers` + 1 to `others`. It is the Laplace transform, at c, of an order statistic (Rényi 1953).
@@ -106,24 +106,25 @@ fn standing_out(others: usize, outliers: usize) -> f64 {
     c
 }
 
-/// The shortest period k of 2 to 20 iterations in `seconds`, if there is one and it was not `asked` for.
+/// The shortest period k of 2 to 20 iterations in `seconds`, if there is one. Multiples of a `declared` period do not
+/// count.
 ///
-/// Iterations at one phase of k are compared with all others. They make a period if
+/// Iterations at one phase of k are compared with all others. They are a period if
 ///
 /// 1. their medians differ by the threshold's factor,
-/// 2. nine tenths of each side lie on their own side of the line halfway between the medians, and
+/// 2. nine tenths of each side are on the expected side of the line halfway between the medians, and
 /// 3. by Fisher's exact test, the probability that chance arranges the iterations around that line so is at most 1 in
 ///    10⁴, over all periods and phases looked at. That takes some two dozen iterations for k = 2 and a hundred for k =
 ///    20.
 ///
 /// The second condition excludes multiples of k and neighbours of a slow stretch; the third excludes noise.
-pub(super) fn periodic(seconds: &[f64], asked: Option<usize>, thresholds: &Thresholds) -> Option<Mark> {
+pub(super) fn periodic(seconds: &[f64], declared: Option<usize>, thresholds: &Thresholds) -> Option<Mark> {
     let seconds = &seconds[..seconds.len().min(PERIOD_WITHIN)];
     let n = seconds.len();
     let longest = LONGEST_PERIOD.min(n / RECURRENCES);
     let tests: usize = (2..=longest).sum();
-    let was_asked = |every: usize| asked.is_some_and(|asked| every.is_multiple_of(asked));
-    (2..=longest).filter(|every| !was_asked(*every)).find_map(|every| {
+    let is_declared = |every: usize| declared.is_some_and(|declared| every.is_multiple_of(declared));
+    (2..=longest).filter(|every| !is_declared(*every)).find_map(|every| {
         let ratio = (0..every).find_map(|phase| {
             let split = Phase::of(seconds, every, phase)?;
             let is_far = split.ratio().max(1.0 / split.ratio()) > thresholds.of(Threshold::Periodic);
@@ -145,7 +146,7 @@ struct Phase {
 }
 
 impl Phase {
-    /// `None` if a median is 0, since nothing is a multiple of it.
+    /// `None` if a median is 0, since a ratio to it is undefined.
     fn of(seconds: &[f64], every: usize, phase: usize) -> Option<Phase> {
         let (mut own, mut others) = (Vec::new(), Vec::new());
         for (index, value) in seconds.iter().enumerate() {
@@ -163,7 +164,7 @@ impl Phase {
         self.medians[0] / self.medians[1]
     }
 
-    /// How many of each are on their own side of the line: the slower ones above it, the faster ones below.
+    /// How many of each are on the expected side of the line: the slower ones above it, the faster ones below.
     fn right(&self) -> [usize; 2] {
         let [own, others] = [0, 1].map(|side| (self.above[side], self.numbers[side] - self.above[side]));
         if self.ratio() > 1.0 { [own.0, others.1] } else { [own.1, others.0] }
@@ -174,7 +175,7 @@ impl Phase {
         [0, 1].iter().all(|&side| right[side] as f64 >= PERIOD_PURITY * self.numbers[side] as f64)
     }
 
-    /// The probability that at least as many at the phase are on their side by chance.
+    /// The probability that at least as many at the phase are on the expected side by chance.
     fn chance(&self) -> f64 {
         let [own, others] = self.right();
         let there = own + self.numbers[1] - others;
@@ -251,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn series_whose_neighbours_resemble_each_other_rarely_have_a_trend() {
+    fn series_with_correlated_neighbours_rarely_have_a_trend() {
         let marked = |n: usize, correlation: f64, change: f64| {
             let series = |seed: u64| {
                 let rise = |(value, place): (f64, usize)| value + change * place as f64 / (n - 1) as f64;
@@ -264,11 +265,11 @@ mod tests {
             let count = marked(n, correlation, 0.0);
             assert!(count <= 8, "{n} iterations, correlation {correlation}: {count} of 400");
         }
-        // One that is there is found.
+        // A real trend is found.
         assert!(marked(100, 0.5, 0.5) >= 380, "{}", marked(100, 0.5, 0.5));
     }
 
-    /// Longer windows are judged by the medians of their parts, with the same result.
+    /// Longer windows are judged by the medians of their parts.
     #[test]
     fn long_windows_have_the_same_trend() {
         let rising: Vec<f64> = (0..5000).map(|i| 1.0 + 0.3 * f64::from(i) / 4999.0).collect();
@@ -307,9 +308,9 @@ mod tests {
         }
     }
 
-    /// Nothing is a multiple of an iteration that took no time.
+    /// A ratio to an iteration that took no time is undefined.
     #[test]
-    fn iterations_that_took_no_time_raise_no_doubt() {
+    fn iterations_of_zero_seconds_raise_no_mark() {
         let found = |seconds: fn(usize) -> f64| {
             let seconds: Vec<f64> = (0..64).map(seconds).collect();
             let all = [slow_first, trend, |seconds: &[f64], thresholds: &Thresholds| {
@@ -323,7 +324,7 @@ mod tests {
         assert_eq!(found(|i| if i % 7 < 3 { 1.0 } else { 0.0 }), []);
     }
 
-    /// The ratio is that of the odd iterations to the others, in whatever unit the seconds are.
+    /// The ratio does not depend on the unit of the seconds.
     #[test]
     fn ratios_are_of_the_odd_iterations_to_the_others() {
         let of = |seconds: fn(usize) -> f64, rule: fn(&[f64], &Thresholds) -> Option<Mark>| {
@@ -340,7 +341,7 @@ mod tests {
         };
         assert_eq!(period(|i| if i % 4 == 1 { 0.5 } else { 0.25 }), (4, 2.0));
         assert_eq!(period(|i| if i % 4 == 1 { 0.25 } else { 0.5 }), (4, 0.5));
-        // One in five of the others lies halfway, which is still on their side.
+        // One in five of the others is exactly halfway, which counts as their side.
         assert_eq!(
             period(|i| if i % 4 == 1 {
                 3.0
@@ -369,7 +370,7 @@ mod tests {
     }
 
     #[test]
-    fn every_period_from_2_to_20_is_found_as_itself() {
+    fn finds_every_period_from_2_to_20() {
         for every in 2..=LONGEST_PERIOD {
             // Spikes as slow as the period's iterations could hide it, so there are none at 0.7 and 1.4.
             for (factor, spikes) in [(0.2, 0.04), (0.7, 0.0), (1.4, 0.0), (5.0, 0.04)] {
@@ -388,18 +389,18 @@ mod tests {
         assert_eq!(found(&with_period(level.clone(), 4, 1.0 / 1.21)), Some(4));
         assert_eq!(found(&with_period(level[..12].to_vec(), 2, 2.0)), None);
         assert_eq!(found(&with_period(level[..24].to_vec(), 2, 2.0)), Some(2));
-        // The fewer periods can be looked for, the fewer iterations it takes.
+        // With fewer possible periods, fewer iterations are enough.
         assert_eq!(found(&with_period(level[..22].to_vec(), 2, 2.0)), Some(2));
         assert_eq!(found(&with_period(level[..14].to_vec(), 2, 2.0)), None);
         assert_eq!(found(&with_period(level.clone(), 21, 2.0)), None);
         assert_eq!((found(&level), found(&[0.0; 100]), found(&[])), (None, None, None));
-        // Neither a slow half nor a single slow stretch is a period.
+        // A slow half or a single slow stretch is not a period.
         let half: Vec<f64> = (0..100).map(|i| if i < 50 { 1.0 } else { 2.0 }).collect();
         assert_eq!(found(&half), None);
     }
 
     #[test]
-    fn a_period_says_more_than_two_kinds() {
+    fn a_period_takes_precedence_over_two_kinds() {
         let all: Vec<(f64, f64)> =
             with_period(vec![1.0; 100], 2, 1.5).into_iter().map(|value| (value, 0.0)).collect();
         let iterations = Iterations::new(IterationClock::Host, &all).unwrap();
@@ -419,7 +420,7 @@ mod tests {
     fn each_cause_has_one_mark() {
         let stall = |at: usize| if [7, 20, 41].contains(&at) { 3.0 } else { 1.0 };
         assert!(matches!(found_in(stall)[..], [Mark::Stalls { stalled: 3, .. }]));
-        // A slow first iteration is no stall.
+        // A slow first iteration is not a stall.
         let found = found_in(|at| if at == 0 { 9.0 } else { stall(at) });
         assert!(matches!(found[..], [Mark::SlowFirst { .. }, Mark::Stalls { stalled: 3, .. }]), "{found:?}");
         // Long iterations side by side are a stretch.
@@ -448,7 +449,7 @@ mod tests {
         assert_eq!(count(&key), 0);
     }
 
-    /// A loader that delivers batches in bursts makes the training wait periodically, which is another finding.
+    /// A loader that delivers batches in bursts makes the training wait periodically, which is a separate finding.
     #[test]
     fn a_periodic_data_wait_is_not_missing_synchronisation() {
         let seconds: Vec<(f64, f64)> =
@@ -460,8 +461,7 @@ mod tests {
         }
     }
 
-    /// The noise is the same on every machine and day, because a rule that holds with probability 1 - 10⁻⁴ can fail by
-    /// chance.
+    /// A fixed seed, because a rule that is true with probability 1 - 10⁻⁴ can fail by chance.
     fn fixed() -> ProptestConfig {
         ProptestConfig { cases: 128, rng_seed: RngSeed::Fixed(4), ..ProptestConfig::default() }
     }
@@ -469,20 +469,18 @@ mod tests {
     proptest! {
         #![proptest_config(fixed())]
 
-        /// Noise has no period, in short and long windows.
         #[test]
         fn noise_has_no_period(seed in any::<u64>(), n in 0..300usize, width in 0.0..0.3f64) {
             prop_assert_eq!(found(&noise(seed, n, width)), None);
         }
 
-        /// Noise has no trend beyond the threshold.
         #[test]
         fn noise_has_no_trend(seed in any::<u64>(), n in 10..120usize) {
             prop_assert_eq!(trend(&noise(seed, n, 0.05), &thresholds()), None);
         }
 
         #[test]
-        fn whatever_the_seconds_are_nothing_breaks(
+        fn arbitrary_seconds_do_not_panic(
             seconds in prop::collection::vec(prop_oneof![Just(0.0), 0.0..1e9f64, Just(f64::MIN_POSITIVE)], 0..60)
         ) {
             let seconds: Vec<(f64, f64)> = seconds.into_iter().map(|value| (value, value / 2.0)).collect();

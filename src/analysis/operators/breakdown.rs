@@ -1,4 +1,4 @@
-//! The operators of a row with their rates and limits, and what they add up to.
+//! The operators of a row with their rates and limits, by group, by part and by limit.
 
 use super::memory::{Level, MemoryShare, levels};
 use super::part::Part;
@@ -13,13 +13,13 @@ use crate::protocol::{OperatorClass, OperatorProfile, OperatorSample};
 /// program: the profiler slowed the host.
 const MOST_SLOWDOWN: f64 = 1.5;
 
-/// The traffic of all operators is known if the bytes of some are not that take at most this share of an iteration.
+/// The traffic counts as known if operators with unknown bytes take at most this share of an iteration.
 const MOST_UNKNOWN: f64 = 0.1;
 
-/// The time of a row's iteration, operator by operator.
+/// The time of an iteration of a row, operator by operator.
 #[derive(Clone, Debug)]
 pub struct Breakdown<'r> {
-    /// What the worker reported.
+    /// As reported by the worker.
     pub profile: &'r OperatorProfile,
     /// Seconds of a profiled iteration.
     pub iteration_s: f64,
@@ -29,16 +29,16 @@ pub struct Breakdown<'r> {
     pub operators: Vec<PlacedOperator<'r>>,
     /// The operators of each class together, the slowest first.
     pub groups: Vec<Group>,
-    /// The share of an iteration that each part takes. They add up to 1.
+    /// The share of each part of an iteration. They add up to 1.
     pub parts: Vec<(Part, f64)>,
-    /// The share of an iteration by what limits it.
+    /// The shares of an iteration by limit.
     pub limits: TimeByLimit,
 }
 
 /// An operator with its rates and its limit. All numbers are of one iteration.
 #[derive(Clone, Debug)]
 pub struct PlacedOperator<'r> {
-    /// What the worker reported.
+    /// As reported by the worker.
     pub sample: &'r OperatorSample,
     /// The kind of its work.
     pub class: OperatorClass,
@@ -46,7 +46,7 @@ pub struct PlacedOperator<'r> {
     pub rank: usize,
     /// Its time and its rates.
     pub rates: Rates,
-    /// What limits it.
+    /// Its limit.
     pub limit: Limit,
 }
 
@@ -59,7 +59,7 @@ pub struct Group {
     pub rates: Rates,
 }
 
-/// A time with the work that was done in it.
+/// A time with its work.
 #[derive(Clone, Debug)]
 pub struct Rates {
     /// Seconds per iteration.
@@ -72,11 +72,11 @@ pub struct Rates {
     pub bytes: Option<f64>,
     /// FLOP/s ÷ the compute ceiling at its precision.
     pub of_compute: Option<Range>,
-    /// What is known of its share of the bandwidth.
+    /// The bounds of its share of the bandwidth.
     pub of_memory: Option<MemoryShare>,
 }
 
-/// What limits an operator.
+/// The limit of an operator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Limit {
     /// It is at the compute roof.
@@ -89,11 +89,11 @@ pub enum Limit {
     Kernel,
     /// It waits for data.
     Data,
-    /// Nothing shows it.
+    /// It is unknown.
     Open,
 }
 
-/// Shares of an iteration by what limits them. They add up to 1.
+/// Shares of an iteration by limit. They add up to 1.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct TimeByLimit {
     /// In operators at the compute roof.
@@ -108,12 +108,12 @@ pub struct TimeByLimit {
     pub data: f64,
     /// Outside of all operators: the script, the framework, or sleep.
     pub host: f64,
-    /// In operators of which nothing shows what limits them.
+    /// In operators with an unknown limit.
     pub open: f64,
 }
 
 impl Limit {
-    /// The bound that it is.
+    /// The bound of a row with this limit.
     pub fn bound(self) -> Bound {
         match self {
             Limit::Compute => Bound::Compute,
@@ -125,14 +125,14 @@ impl Limit {
         }
     }
 
-    /// Of an operator with `rates` in a profile whose iterations differ from the timed ones by the factor `pace`. Both
-    /// paces must show the same.
+    /// The limit of an operator with `rates` in a profile whose iterations differ from the timed ones by the factor
+    /// `pace`. Open unless both ends of `pace` agree.
     pub(in crate::analysis) fn of(class: OperatorClass, rates: &Rates, pace: Range) -> Limit {
         if class == OperatorClass::Data {
             return Limit::Data;
         }
         let compute = rates.of_compute.map(|share| share.scaled(pace));
-        let Some(memory) = &rates.of_memory else { return Limit::of_compute_alone(compute) };
+        let Some(memory) = &rates.of_memory else { return Limit::by_compute_only(compute) };
         let streams = memory.streams.as_ref().map(|(_, share)| share.scaled(pace));
         if streams.is_some_and(|share| share.low >= AT_ROOF) {
             return Limit::Memory;
@@ -151,7 +151,7 @@ impl Limit {
         }
     }
 
-    fn of_compute_alone(share: Option<Range>) -> Limit {
+    fn by_compute_only(share: Option<Range>) -> Limit {
         if share.is_some_and(|share| share.low >= AT_ROOF) { Limit::Compute } else { Limit::Open }
     }
 }
@@ -175,7 +175,7 @@ struct Roofs<'p> {
     levels: Vec<Level>,
     /// The precision of the config.
     precision: Precision,
-    /// By what factor operators can have been faster or slower in the timing runs.
+    /// The factors by which operators can have been faster or slower in the timing runs.
     pace: Range,
 }
 
@@ -196,7 +196,7 @@ impl Roofs<'_> {
 }
 
 impl<'r> Breakdown<'r> {
-    /// Of `row`; `None` if no worker reported a profile for it.
+    /// The breakdown of `row`; `None` without a profile.
     pub(in crate::analysis) fn of(row: &Row<'r>) -> Option<Breakdown<'r>> {
         let profile = row.counted.ops.or_else(|| reported_by_runs(row))?;
         let iterations = f64::from(profile.iterations);
@@ -231,23 +231,23 @@ impl<'r> Breakdown<'r> {
         })
     }
 
-    /// How many times as long a profiled iteration takes as one of the timing runs.
+    /// The duration of a profiled iteration ÷ that of a timed one.
     pub fn slowdown(&self) -> Option<f64> {
         self.timed_s.map(|timed| self.iteration_s / timed)
     }
 
-    /// By what factor operators can have been faster or slower in the timing runs than in the profile.
+    /// The factors by which operators can have been faster or slower in the timing runs than in the profile.
     pub(in crate::analysis) fn pace(&self) -> Range {
         pace(self.slowdown())
     }
 
-    /// Whether the profiled iterations are those that were timed, but for the profiler's own cost.
+    /// Whether the profiled iterations are comparable to the timed ones, apart from a small overhead of the profiler.
     pub fn is_representative(&self) -> bool {
         self.slowdown().is_none_or(|slowdown| (1.0 / MOST_SLOWDOWN..=MOST_SLOWDOWN).contains(&slowdown))
     }
 
-    /// Bytes per iteration, if each operator reads its inputs and writes its outputs once. `None` if they are unknown
-    /// of operators that take more than a tenth of an iteration.
+    /// Bytes per iteration, if each operator reads its inputs and writes its outputs once. `None` if operators with
+    /// unknown bytes take more than a tenth of an iteration.
     pub fn compulsory_bytes(&self) -> Option<f64> {
         let known = self.operators.iter().filter_map(|it| Some((it.rates.bytes?, it.rates.time_share)));
         let (bytes, known) = known.fold((0.0, 0.0), |sum, it| (sum.0 + it.0, sum.1 + it.1));
@@ -255,43 +255,43 @@ impl<'r> Breakdown<'r> {
         Some(bytes).filter(|bytes| *bytes > 0.0 && unknown <= MOST_UNKNOWN)
     }
 
-    /// The share of an iteration that `part` takes.
+    /// The share of `part` in an iteration.
     pub fn share(&self, part: Part) -> f64 {
         share_of(&self.parts, part)
     }
 }
 
-/// From 1 to `slowdown`: what slowed an iteration as a whole can have slowed any of its operators as much, or not at
-/// all.
+/// From 1 to `slowdown`: a cause that slowed the whole iteration can have slowed any of its operators as much, or not
+/// at all.
 fn pace(slowdown: Option<f64>) -> Range {
     let slowdown = slowdown.unwrap_or(1.0);
     Range { low: slowdown.min(1.0), high: slowdown.max(1.0) }
 }
 
-/// The profile that a timing run of `row` reports beside its window.
+/// The profile that a timing run of `row` reports in addition to its window.
 fn reported_by_runs<'r>(row: &Row<'r>) -> Option<&'r OperatorProfile> {
     let counting = row.runs.iter().filter(|run| run.counts());
     counting.filter_map(|run| Some(run.cell.success()?.1)).find_map(|measured| measured.ops.as_deref())
 }
 
-/// How the seconds of a profile become those of one iteration.
+/// The conversion from seconds of a profile to those of one iteration.
 #[derive(Clone, Copy)]
 struct Clock {
     /// Whether an accelerator's seconds count, and not the host's.
     on_accelerator: bool,
     /// Seconds of one iteration ÷ seconds of the profile.
     per_iteration: f64,
-    /// The share of the whole that a second of an operator is.
+    /// The share of an iteration per second of an operator.
     share_per_s: f64,
     /// Whether the host was busy in operators most of the time, which on an accelerator is the launch of kernels.
     launches: bool,
 }
 
-/// The host launches kernels all the time if its operators take at least this share of it.
+/// The host counts as launching kernels all the time if its operators take at least this share of it.
 const LAUNCHING: f64 = 0.5;
 
 impl Clock {
-    /// Kernels of several streams can overlap: then their seconds together are those in which the device was busy.
+    /// Kernels of several streams can overlap. Their seconds are then scaled to the busy time of the device.
     fn of(profile: &OperatorProfile) -> Clock {
         let on_accelerator = profile.device_busy_s.is_some();
         let most = profile.device_busy_s.unwrap_or(profile.elapsed_s);
@@ -310,7 +310,7 @@ impl Clock {
         }
     }
 
-    /// The seconds of `sample` that count. The host waits for data, whatever trains.
+    /// The seconds of `sample` that count. For data waits, those of the host count on any device.
     fn seconds(self, class: OperatorClass, sample: &OperatorSample) -> f64 {
         match self.on_accelerator && class != OperatorClass::Data {
             true => sample.device_s.unwrap_or(0.0),
@@ -322,7 +322,7 @@ impl Clock {
 fn place<'r>(sample: &'r OperatorSample, work: Work, clock: Clock, roofs: &Roofs<'_>) -> PlacedOperator<'r> {
     let class = operator::class(sample);
     let calls = sample.calls as f64;
-    // A worker's own count wins; it is of all calls.
+    // A worker's own count takes precedence; it is for all calls.
     let total =
         |reported: Option<f64>, of_call: Option<u64>| reported.or(of_call.map(|one| one as f64 * calls));
     let (flops, bytes) = (total(sample.flops, work.flops), total(sample.bytes, work.bytes));
@@ -384,7 +384,7 @@ impl Rates {
     }
 }
 
-/// Ranges that are added end by end.
+/// A sum of ranges, end by end.
 struct SumOfRanges(Range);
 
 impl std::iter::Sum<Range> for SumOfRanges {
@@ -394,7 +394,7 @@ impl std::iter::Sum<Range> for SumOfRanges {
     }
 }
 
-/// The share of an iteration that each part takes; `rest` is that of operators that are not listed.
+/// The share of each part in an iteration; `rest` is that of unlisted operators.
 ///
 /// An accelerator can work while the host waits for data: only the part of the wait in which it was idle counts.
 fn parts(operators: &[PlacedOperator<'_>], rest: f64) -> Vec<(Part, f64)> {
@@ -418,7 +418,7 @@ fn share_of(parts: &[(Part, f64)], part: Part) -> f64 {
     parts.iter().find(|(found, _)| *found == part).map_or(0.0, |(_, share)| *share)
 }
 
-/// Divides an iteration by what limits its operators. What is outside of them is latency if kernels are launched all
+/// Divides an iteration by the limits of its operators. Time outside of them is latency if kernels are launched all
 /// the time, else the host.
 fn limits(operators: &[PlacedOperator<'_>], rest: f64, parts: &[(Part, f64)], launches: bool) -> TimeByLimit {
     let mut limits = TimeByLimit { open: rest, ..TimeByLimit::default() };

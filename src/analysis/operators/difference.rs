@@ -19,8 +19,8 @@ const OUTSIDE: &str = "time outside of operators";
 /// A breakdown with the samples of an iteration.
 pub(in crate::analysis) type Profiled<'b, 'r> = (&'b Breakdown<'r>, u32);
 
-/// Which operators account for the difference between `from` and `to`, as a clause about `to`; `None` if both take the
-/// same time.
+/// The operators that account for the difference between `from` and `to`, as a clause about `to`; `None` if both take
+/// the same time.
 ///
 /// `7.6 ms more per sample: convolutions +5.0 ms in the backward pass, normalisation +2.1 ms in the forward pass`
 pub(in crate::analysis) fn difference(from: Profiled<'_, '_>, to: Profiled<'_, '_>) -> Option<String> {
@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn an_operator_that_only_one_side_has_and_time_outside_of_operators_count() {
+    fn operators_of_one_side_and_time_outside_of_operators_count() {
         let conv = || operator("conv", OperatorClass::Convolution, 1.6, 1.0, 1.0);
         let copy = || operator("copy", OperatorClass::Copy, 0.32, 0.0, 1.0);
         let found = between(vec![conv()], vec![conv(), copy()], [3.2, 4.16]).unwrap();

@@ -1,7 +1,7 @@
-//! What is to be gained at most, by Amdahl's law.
+//! Headroom: the largest possible speedup, by Amdahl's law.
 //!
 //! A group of operators takes the share f of the time at the share r of its roof. At its roof it would take r·f, so the
-//! iteration would be 1 ÷ (1 − f·(1 − r)) times as fast. If all else took no time, it would be 1 ÷ f times as fast.
+//! iteration would be 1 ÷ (1 − f·(1 − r)) times as fast. If all other time were 0, it would be 1 ÷ f times as fast.
 
 use super::breakdown::{Breakdown, Group, Rates};
 use crate::protocol::OperatorClass;
@@ -27,14 +27,14 @@ impl Headroom {
 }
 
 impl Breakdown<'_> {
-    /// What is to be gained at most, by the group that takes longest.
+    /// The headroom of the group that takes longest.
     pub fn headroom(&self) -> Option<Headroom> {
         Headroom::of(self.groups.first()?)
     }
 }
 
 impl Rates {
-    /// Its share of the roof that it is nearer to, by what is known for certain.
+    /// Its least share of the roof that it is nearer to.
     pub fn of_roof(&self) -> Option<f64> {
         let compute = self.of_compute.map(|share| share.low);
         let memory = self.of_memory.as_ref().and_then(|it| it.streams.as_ref()).map(|(_, share)| share.low);

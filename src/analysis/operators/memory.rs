@@ -3,16 +3,16 @@
 //! Let an operator read and write B compulsory bytes in t seconds. Let C be the capacity of all caches down to some
 //! level, and W the bandwidth of the level below them.
 //!
-//! - **B ≥ 2 C.** A stream of more than twice the capacity finds nothing of use in a cache that replaces what was used
-//!   least recently. So at least B bytes cross the level: its share of the roof is at least B ÷ t ÷ W.
+//! - **B ≥ 2 C.** A stream of more than twice the capacity has no hits in a cache that replaces the least recently
+//!   used data. So at least B bytes cross the level: its share of the roof is at least B ÷ t ÷ W.
 //! - **B ≤ C.** Each byte crosses the level at most once in each direction, because it stays in the caches afterwards.
 //!   So at most B bytes cross it (and as many again for a library's workspace): its share is at most 2 B ÷ t ÷ W.
 //!
-//! In between, neither follows.
+//! In between, neither bound follows.
 
 use crate::analysis::peaks::{CacheCeiling, Peaks, Range};
 
-/// A stream needs this many times the capacity of the caches, so that none of it is found there again.
+/// A stream needs this multiple of the capacity of the caches, so that it has no hits.
 const STREAMS: f64 = 2.0;
 
 /// A library may copy its operands to a workspace: an operator moves at most this many times its compulsory bytes.
@@ -29,13 +29,13 @@ const MOST_GPU_CACHE: f64 = 256e6;
 pub(super) struct Level {
     /// `memory`, `L3`, `L2`.
     pub(super) name: String,
-    /// The bytes that all caches above it hold.
+    /// The total capacity of the caches above it in bytes.
     pub(super) above: f64,
-    /// Bytes per second that it delivers and takes.
+    /// Bytes per second that can be read and written.
     pub(super) bandwidth: Range,
 }
 
-/// What is known of the share of the bandwidth that an operator uses.
+/// Bounds of the share of the bandwidth that an operator uses.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MemoryShare {
     /// The level that it streams from with the highest share of its bandwidth, and that share at least; `None` if it
@@ -48,7 +48,7 @@ pub struct MemoryShare {
 /// The levels of `peaks`, the memory last. Empty if its bandwidth is unknown.
 pub(super) fn levels(peaks: &Peaks) -> Vec<Level> {
     let Some(bandwidth) = peaks.bandwidth else { return Vec::new() };
-    // A cache is streamed from by what exceeds the caches above it.
+    // Data that exceed the caches above a cache are streamed from it.
     let above = peaks.caches.iter().map(|cache| cache.capacity.map(|bytes| bytes as f64));
     let below = peaks.caches.iter().skip(1);
     let cache = |(above, cache): (Option<f64>, &CacheCeiling)| {
@@ -59,7 +59,7 @@ pub(super) fn levels(peaks: &Peaks) -> Vec<Level> {
     caches.chain([Level { name: "memory".to_owned(), above: cache_capacity(peaks), bandwidth }]).collect()
 }
 
-/// The bytes that all caches of the device hold together: as known, or more than any device has.
+/// The total capacity of the device's caches in bytes; if unknown, more than that of any device.
 pub(in crate::analysis) fn cache_capacity(peaks: &Peaks) -> f64 {
     let unknown = if peaks.backend == "cpu" { MOST_PROCESSOR_CACHE } else { MOST_GPU_CACHE };
     peaks.cache_bytes.map_or(unknown, |bytes| bytes as f64)
@@ -75,7 +75,7 @@ impl MemoryShare {
         let memory = levels.last();
         let at_most = memory.filter(|memory| bytes <= memory.above);
         let at_most = at_most.map(|memory| memory.bandwidth.share(WORKSPACE * rate));
-        // A stream that reads nothing twice moves its compulsory bytes and no more.
+        // A stream without reuse moves exactly its compulsory bytes.
         MemoryShare { streams, at_most }
     }
 }
@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn what_fits_the_last_cache_streams_from_it_and_not_from_memory() {
+    fn data_that_fit_the_last_cache_stream_from_it() {
         let share = MemoryShare::of(30e6, 1e-3, &levels());
         let (level, of) = share.streams.unwrap();
         assert_eq!((level.as_str(), of), ("L3", Range::exactly(0.5)));
@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn between_once_and_twice_the_capacity_nothing_follows_for_the_memory() {
+    fn between_once_and_twice_the_capacity_memory_is_unbounded() {
         let share = MemoryShare::of(50e6, 1e-3, &levels());
         assert_eq!(share.streams.unwrap().0, "L3");
         assert_eq!(share.at_most, None);

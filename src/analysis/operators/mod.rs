@@ -1,11 +1,11 @@
-//! Where the time of an iteration goes, operator by operator, and which roof each operator is at.
+//! The time of an iteration, operator by operator, and the roof of each operator.
 //!
-//! A profile ([`OperatorProfile`]) holds seconds and shapes. Joined with the work of each operator
-//! ([`crate::operator`]) and the peaks of the device, it gives a [`Breakdown`]. That holds a share of the time, FLOP/s,
-//! bytes per second and a [`Limit`] for each operator, and for all operators of a class together. No counter is needed.
+//! A profile ([`OperatorProfile`]) contains seconds and shapes. It is joined with the work of each operator
+//! ([`crate::operator`]) and the peaks of the device into a [`Breakdown`]. It has a share of the time, FLOP/s, bytes
+//! per second and a [`Limit`] for each operator, and for all operators of a class together. No counters are needed.
 //!
-//! Shares are those of the profiled iterations. Rates are compared with ceilings by inequalities that need no traffic
-//! measured: see [`memory`].
+//! Shares are those of the profiled iterations. Rates are compared with ceilings by inequalities that do not need
+//! measured traffic: see [`memory`].
 
 mod breakdown;
 mod difference;

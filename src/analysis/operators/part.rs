@@ -17,7 +17,7 @@ pub enum Part {
     Copies,
     /// Waiting for data.
     DataWait,
-    /// Operators that are not known, or not listed.
+    /// Operators that are unknown or not listed.
     Other,
     /// Time outside of all operators: an idle accelerator, or a processor that runs the framework or the script.
     Idle,

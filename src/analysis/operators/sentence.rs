@@ -1,4 +1,4 @@
-//! Where the time of an iteration goes, in one sentence.
+//! The breakdown of an iteration in one sentence.
 
 use super::breakdown::{Breakdown, Group};
 use super::part::Part;
@@ -34,7 +34,7 @@ impl Breakdown<'_> {
         clauses.join(", ")
     }
 
-    /// The sentence about shares, and what is to be gained at most.
+    /// The sentence about shares, and the headroom.
     pub fn text(&self) -> String {
         match self.headroom() {
             Some(headroom) => format!("{}; {}", self.shares_text(), headroom.text()),
@@ -42,7 +42,7 @@ impl Breakdown<'_> {
         }
     }
 
-    /// What time outside of all operators is.
+    /// The name of the time outside of all operators.
     fn idle_title(&self) -> &'static str {
         match self.profile.device_busy_s {
             Some(_) => "with an idle device",

@@ -53,7 +53,7 @@ pub(in crate::analysis) fn operator_columns<'a>(own: &Own) -> Columns<OperatorLi
     Columns::plain(columns)
 }
 
-/// What the worker reports of an operator.
+/// The columns that the worker reports for an operator.
 fn reported<'a>() -> Vec<Column<OperatorLine<'a>>> {
     type Of<'a> = Column<OperatorLine<'a>>;
     const NO_PHASE: &str = "the worker does not report it";
@@ -87,7 +87,7 @@ fn reported<'a>() -> Vec<Column<OperatorLine<'a>>> {
     ]
 }
 
-/// What follows from it.
+/// The computed columns.
 fn computed<'a>() -> Vec<Column<OperatorLine<'a>>> {
     type Of<'a> = Column<OperatorLine<'a>>;
     const NO_WORK: &str = "the work of the operator is unknown";

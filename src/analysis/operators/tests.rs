@@ -1,4 +1,4 @@
-//! Breakdowns of invented profiles.
+//! Breakdowns of synthetic profiles.
 
 use super::*;
 use crate::analysis::bound::Bound;
@@ -7,7 +7,7 @@ use crate::analysis::roofline::BytesSource;
 use crate::analysis::{Study, analyse};
 use crate::protocol::{OperatorClass, OperatorProfile, OperatorSample};
 
-/// What `check` says of the only breakdown of `study`.
+/// The result of `check` for the only breakdown of `study`.
 fn with<T>(study: &Study, check: impl Fn(&Breakdown<'_>) -> T) -> T {
     let analysis = analyse(study);
     check(analysis.breakdowns[0].as_ref().expect("the row has a profile"))
@@ -38,9 +38,9 @@ fn an_iteration_divides_into_parts_and_limits_that_add_up() {
     });
 }
 
-/// Neighbours slowed the profile. Products at 26 % of the roof there can have been at 39 % in the timing runs.
+/// Other work slowed the profile. Products at 26 % of the roof there can have been at 39 % in the timing runs.
 #[test]
-fn a_limit_holds_at_the_pace_of_the_profile_and_at_that_of_the_timing_runs() {
+fn a_limit_is_the_same_at_the_pace_of_the_profile_and_of_the_timing_runs() {
     let limit = |elapsed_s: f64, share: f64| {
         let products = operator("gemm", OperatorClass::Product, elapsed_s, share * 250.0 * elapsed_s, 0.1);
         let study = of(profile(elapsed_s, vec![products]));
@@ -65,7 +65,7 @@ fn a_limit_holds_at_the_pace_of_the_profile_and_at_that_of_the_timing_runs() {
     assert_eq!(limit(2.4, 0.7).0, Limit::Open, "the timing runs were slower");
 }
 
-/// The profile of a network that orchestrate has no description of gives its bytes, and with FLOPs its place.
+/// The profile of a network without a description determines its bytes, and with FLOPs its place.
 #[test]
 fn operators_with_known_bytes_place_a_network_without_a_description() {
     let place = |unknown_s: f64| {
@@ -88,7 +88,7 @@ fn operators_with_known_bytes_place_a_network_without_a_description() {
 }
 
 #[test]
-fn the_sentence_has_shares_roofs_and_what_is_to_be_gained() {
+fn the_sentence_has_shares_roofs_and_headroom() {
     let text = with(&study_with_operators(), |found| found.text());
     assert_eq!(
         text,
@@ -97,9 +97,9 @@ fn the_sentence_has_shares_roofs_and_what_is_to_be_gained() {
     );
 }
 
-/// A stream whose bytes may have come from a cache, and an operator without known work, say nothing.
+/// A stream whose bytes might come from a cache, and an operator with unknown work, have no limit.
 #[test]
-fn an_operator_is_limited_only_by_what_follows_from_its_work() {
+fn the_limit_of_an_operator_follows_from_its_work() {
     let cases = [
         ("gemm", OperatorClass::Product, 0.8 * 250.0, 0.001, Limit::Compute),
         ("slow gemm", OperatorClass::Product, 0.4 * 250.0, 0.001, Limit::Kernel),
@@ -119,7 +119,7 @@ fn an_operator_is_limited_only_by_what_follows_from_its_work() {
     assert_eq!(with(&of(profile(3.2, vec![unknown])), |found| found.operators[0].limit), Limit::Open);
 }
 
-/// Helpers for operators that lack something.
+/// Helpers for incomplete operators.
 struct OperatorSampleOf;
 
 impl OperatorSampleOf {
@@ -130,7 +130,7 @@ impl OperatorSampleOf {
     }
 }
 
-/// On an accelerator, the seconds of kernels count, and an idle device is the host's fault or that of its launches.
+/// On an accelerator, the seconds of kernels count, and an idle device is limited by the host or by launches.
 #[test]
 fn an_idle_accelerator_is_limited_by_the_host_or_by_launches() {
     let on_device = |host_s: f64| {
@@ -146,7 +146,7 @@ fn an_idle_accelerator_is_limited_by_the_host_or_by_launches() {
 }
 
 #[test]
-fn kernels_that_overlap_take_no_more_than_the_device_was_busy() {
+fn overlapping_kernels_take_at_most_the_busy_time_of_the_device() {
     let kernel = |name| {
         let mut sample = operator(name, OperatorClass::Product, 0.1, 1.0, 1.0);
         sample.device_s = Some(2.0);
@@ -161,7 +161,7 @@ fn kernels_that_overlap_take_no_more_than_the_device_was_busy() {
 }
 
 #[test]
-fn seconds_that_are_not_listed_are_those_of_other_operators() {
+fn unlisted_seconds_belong_to_other_operators() {
     let sample = operator("conv", OperatorClass::Convolution, 1.6, 100.0, 0.1);
     let study = of(OperatorProfile { rest_s: 0.8, ..profile(3.2, vec![sample]) });
     with(&study, |found| {
@@ -170,7 +170,7 @@ fn seconds_that_are_not_listed_are_those_of_other_operators() {
 }
 
 #[test]
-fn a_profile_that_slowed_the_iterations_decides_nothing() {
+fn a_profile_that_slowed_the_iterations_is_inconclusive() {
     let conv = operator("conv", OperatorClass::Convolution, 6.0, 0.8 * 250.0 * 6.0, 0.1);
     let study = of(profile(6.4, vec![conv]));
     with(&study, |found| assert!(near(found.slowdown().unwrap(), 2.0) && !found.is_representative()));

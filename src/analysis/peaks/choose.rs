@@ -1,6 +1,6 @@
-//! Chooses the peaks of a device. The peaks that its env names come first, if they are for exactly that device. Then
-//! come those measured on that device of that host, or on another of the same name in that host. Otherwise there are
-//! none, with the reason.
+//! Chooses the peaks of a device from a [`Catalogue`]. The peaks that its env names come first, if they are for exactly
+//! that device. Then come those measured on that device of that host, or on another of the same name in that host.
+//! Otherwise the result is [`NoPeaks`] with the reason.
 
 use super::{Origin, Peaks};
 use crate::text::count_text;
@@ -74,11 +74,11 @@ pub enum NoPeaks {
         name: String,
         /// The host.
         host: String,
-        /// How many threads they were measured with.
+        /// The number of threads of the measurement.
         measured: u32,
-        /// How many the runs used, if those are more.
+        /// The number of threads of the runs, if those are more.
         threads: Option<u64>,
-        /// How many processors the runs could use.
+        /// The number of processors that the runs could use.
         usable: u32,
     },
     /// The device was not measured, and the env names no peaks.
@@ -110,7 +110,7 @@ impl Catalogue {
     /// Chooses the peaks for the device `wanted`.
     ///
     /// # Errors
-    /// [`NoPeaks`], whose message tells the user what to do.
+    /// [`NoPeaks`], whose message contains the remedy.
     pub fn choose(&self, wanted: &Wanted<'_>) -> Result<&Peaks, NoPeaks> {
         match wanted.named {
             Some(name) => self.named(name, wanted),
@@ -145,7 +145,7 @@ impl Catalogue {
         let fits = |(peaks, _): &(&Peaks, _)| {
             peaks.backend == wanted.backend && peaks.names.iter().any(|name| name == device_name)
         };
-        // GPUs of one name in one host are similar enough to share a roof, but each prefers its own.
+        // GPUs of one name in one host are similar enough to share a roof, but a GPU's own peaks are preferred.
         let is_another = |(_, uuid): &(&Peaks, Option<&str>)| *uuid != wanted.device_uuid;
         let chosen = of_host.filter(fits).min_by_key(is_another).map(|(peaks, _)| peaks);
         let chosen = chosen.ok_or_else(|| NoPeaks::NotMeasured {
@@ -158,12 +158,12 @@ impl Catalogue {
 }
 
 impl Wanted<'_> {
-    /// Why measured `peaks` are those of the host when it had more or fewer processors. Runs with fewer threads than
-    /// the peaks are below the same roof.
+    /// An error if `peaks` were measured when the host had more or fewer processors. Runs with fewer threads than the
+    /// peaks are below the same roof.
     fn other_size(&self, peaks: &Peaks) -> Option<NoPeaks> {
         let Origin::Measured { threads: Some(measured), .. } = peaks.origin else { return None };
         let usable = self.usable_processors;
-        // More threads than processors gain nothing.
+        // More threads than processors are not faster.
         let used = self.threads.map(|threads| threads.min(usable.into()));
         let threads = used.filter(|used| *used > u64::from(measured));
         (threads.is_some() || measured > usable).then(|| NoPeaks::OtherSize {
@@ -284,7 +284,7 @@ mod tests {
         assert!(choose(Some("m4"), "mps", "a", Some("Apple M4")).unwrap_err().contains("no such file"));
     }
 
-    /// A machine that was resized from 2 to 16 processors, or to 1, is no longer the one that was measured.
+    /// A machine that was resized from 2 to 16 processors, or to 1, differs from the measured one.
     #[test]
     fn peaks_of_a_host_of_another_size_do_not_fit() {
         let choose = |threads, usable_processors| {

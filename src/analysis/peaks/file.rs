@@ -10,7 +10,7 @@ use crate::job::{Device, Precision};
 /// Changelog: 1: the first version; later with `clock_mhz` and `cache_mib`, which may be left out.
 pub const PEAKS_SCHEMA: u32 = 1;
 
-/// A peaks file cannot be used. Whoever read the file adds its path.
+/// A peaks file cannot be used. The caller adds its path.
 #[derive(Debug, thiserror::Error)]
 pub enum PeaksError {
     /// It is not YAML of the expected form.
@@ -27,7 +27,7 @@ pub enum PeaksError {
     Value {
         /// The file's name without `.yaml`.
         name: String,
-        /// The value, and what was expected.
+        /// The value, and the expected one.
         message: String,
     },
 }
@@ -210,7 +210,7 @@ fn range(what: &str, value: Option<f64>, range: Option<RangeFile>, unit: f64) ->
 mod tests {
     use super::*;
 
-    /// A unit does the same in every cycle, so both ends of a range are the same FLOPs per cycle.
+    /// A unit computes the same number of FLOPs in every cycle, so both ends of a range have equal FLOPs per cycle.
     #[test]
     fn figures_and_clocks_of_published_files_agree() {
         let mut known = 0;
@@ -225,7 +225,7 @@ mod tests {
                 known += 1;
             }
         }
-        assert!(known > 30, "{known} figures say their clock");
+        assert!(known > 30, "{known} figures have a clock");
     }
 
     #[test]
@@ -269,7 +269,7 @@ confidence: medium
     }
 
     #[test]
-    fn every_confidence_can_be_said() {
+    fn parses_every_confidence() {
         for (word, is_doubtful) in [("high", false), ("medium", false), ("low", true), ("estimate", true)] {
             let text = LAPTOP.replace("confidence: medium", &format!("confidence: {word}"));
             let confidence = parse("laptop", &text).unwrap().confidence;

@@ -1,6 +1,6 @@
-//! The YAML files in `peaks/measured/`, written by `orchestrate peaks measure` for one device of one host. They hold
-//! every sample. The ceilings (the fastest instructions of each precision, the best pass of any stream) are derived
-//! when they are read.
+//! The YAML files in `peaks/measured/`, written by `orchestrate peaks measure` for one device of one host. A
+//! [`MeasuredFile`] contains every sample. The ceilings (the fastest instructions of each precision, the best pass of
+//! any stream) are derived when it is read.
 
 use serde::{Deserialize, Serialize};
 
@@ -21,9 +21,7 @@ use crate::stats;
 pub const MEASURED_SCHEMA: u32 = 3;
 
 /// The method of measurement, which is written to the file and shown as the source.
-pub const METHOD: &str = "orchestrate peaks measure: multiply-adds in registers or units × clock, dense matrix products \
-                          and convolutions of random numbers, read, copy and triad beyond the caches with read and \
-                          write counted, best of n";
+pub const METHOD: &str = "orchestrate peaks measure: multiply-adds in registers or units × clock, matrix products, convolutions, streams";
 
 /// The content of a measured peaks file: the samples, and where they were taken.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -41,7 +39,7 @@ pub struct MeasuredFile {
     pub orchestrate: String,
     /// SHA-256 of the worker that measured.
     pub worker_sha256: Option<String>,
-    /// What was doubtful compared with the vendor's figures that day, one sentence each.
+    /// Doubts compared with the vendor's figures of that day, one sentence each.
     #[serde(default)]
     pub warnings: Vec<String>,
     /// The output of the worker.
@@ -136,7 +134,7 @@ fn ceiling(measured: &MeasuredPeaks, precision: Precision) -> Option<Ceiling> {
     let by_library = [product, convolution].into_iter().flatten();
     let by_library = by_library.max_by(|left, right| left.flops_per_s.total_cmp(&right.flops_per_s));
     let by_hardware = by_instructions(measured, arithmetic).or_else(|| by_units(measured, arithmetic));
-    // A library that is faster than the hardware's own ceiling shows that this ceiling was measured badly.
+    // If a library is faster than the hardware's ceiling, that ceiling was measured badly.
     let is_ceiling = |hardware: &Hardware<'_>| {
         by_library.as_ref().is_none_or(|library| library.flops_per_s <= hardware.flops_per_s.high)
     };
@@ -167,7 +165,7 @@ struct Hardware<'m> {
     flops_per_s: Range,
     kind: CeilingKind,
     samples: &'m [f64],
-    /// The clock that it is for, if that is not the one that was seen.
+    /// The clock that it is for, if that is not the observed one.
     clock: Option<Range>,
 }
 
@@ -201,11 +199,11 @@ fn fastest_stream<'m>(measured: &'m MeasuredPeaks, level: &str) -> Option<(f64, 
     bests.max_by(|(left, _), (right, _)| left.total_cmp(right))
 }
 
-/// If the median is below this share of the best sample, others use the processor or its memory.
+/// If the median is below this share of the best sample, other work uses the processor or its memory.
 const STEADY: f64 = 0.9;
 
-/// The ceiling that `samples` of one method show: the best. If most samples of a processor are far below it, others use
-/// its cores or its memory too, as on a virtual machine. Then it is a range from the lower quartile on.
+/// The ceiling from `samples` of one method: the best. If most samples of a processor are far below it, other work uses
+/// its cores or its memory too, as on a virtual machine. Then the ceiling is a range from the lower quartile on.
 fn steady(samples: &[f64], device: Device) -> Range {
     let valid: Vec<f64> = valid(samples).collect();
     let high = valid.iter().copied().fold(0.0, f64::max);
@@ -309,10 +307,10 @@ mod tests {
         assert_eq!(peaks.origin.to_string(), "measured on box");
     }
 
-    /// Triads at 18 GB/s are at the memory roof of a machine whose memory mostly gives 27 GB/s, and not at one half of
-    /// it.
+    /// Triads at 18 GB/s are at the memory roof of a machine whose memory mostly attains 27 GB/s, and not at one half
+    /// of it.
     #[test]
-    fn a_bandwidth_that_others_use_is_a_range() {
+    fn a_disturbed_bandwidth_is_a_range() {
         let samples = [27e9, 38e9, 25e9, f64::NAN, 0.0, 26e9, 28e9];
         assert_eq!(steady(&samples, Device::Cpu), Range { low: 26e9, high: 38e9 });
         assert_eq!(steady(&samples, Device::Cuda(0)), Range::exactly(38e9));
@@ -320,7 +318,7 @@ mod tests {
     }
 
     #[test]
-    fn a_value_within_a_range_is_at_most_all_of_it() {
+    fn a_value_within_a_range_has_a_share_of_at_most_1() {
         let range = Range { low: 80.0, high: 100.0 };
         assert_eq!(range.share(40.0), Range { low: 0.4, high: 0.5 });
         assert_eq!(range.share(90.0), Range { low: 0.9, high: 1.0 });
@@ -387,7 +385,7 @@ measured:
         }
     }
 
-    /// The scatter is that of the fastest size and of the fastest stream, without samples that are none.
+    /// The scatter is that of the fastest size and of the fastest stream, without invalid samples.
     #[test]
     fn the_spread_is_that_of_the_best_sample() {
         let mut file = file("cuda", GEMM);
@@ -409,7 +407,7 @@ measured:
         assert_eq!(file.peaks("x").unwrap().note.as_deref(), Some("one; two"));
     }
 
-    /// Register-resident multiply-adds are the ceiling, and what libraries attain stands beside it.
+    /// Register-resident multiply-adds are the ceiling; the rates of libraries are reported beside it.
     #[test]
     fn the_ceiling_of_a_processor_is_that_of_its_instructions() {
         let with = |flops: &[f64]| {
@@ -454,7 +452,7 @@ measured:
     }
 
     #[test]
-    fn a_stream_within_a_cache_is_no_bandwidth_of_the_memory() {
+    fn a_stream_within_a_cache_is_not_a_bandwidth_of_the_memory() {
         let mut file = file("cpu", GEMM);
         file.measured.stream.extend(
             serde_json::from_value::<Vec<StreamSample>>(serde_json::json!([

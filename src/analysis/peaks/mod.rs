@@ -1,9 +1,9 @@
 //! The ceilings of a device, as published by its vendor or as measured on it.
 //!
 //! [`file`](parse) mirrors the YAML of `peaks/*.yaml`, and [`MeasuredFile`] that of `peaks/measured/*.yaml`. Both
-//! become [`Peaks`], which are checked. A [`Catalogue`] holds all peaks, and chooses for a device those that are
-//! exactly for it, or tells why there are none. Names are compared as a whole, so an "RTX 4090 Laptop GPU" never gets
-//! the peaks of an "RTX 4090".
+//! are converted to checked [`Peaks`]. A [`Catalogue`] contains all peaks and chooses those for exactly one device, or
+//! returns the reason why there are none. Names are compared as a whole, so an "RTX 4090 Laptop GPU" never gets the
+//! peaks of an "RTX 4090".
 
 mod choose;
 mod file;
@@ -34,7 +34,7 @@ pub struct Peaks {
     pub backend: String,
     /// The names of the devices that these ceilings are for, exactly as the driver or the system reports them.
     pub names: Vec<String>,
-    /// Where the ceilings come from.
+    /// The origin of the ceilings.
     pub origin: Origin,
     /// At most one ceiling per precision.
     pub flops: Vec<Ceiling>,
@@ -42,32 +42,32 @@ pub struct Peaks {
     pub left_out: Vec<LeftOut>,
     /// Bytes per second between the device and its memory, if known.
     pub bandwidth: Option<Range>,
-    /// How the samples of the bandwidth scatter, if it was measured here.
+    /// The scatter of the samples of the bandwidth, if it was measured here.
     pub bandwidth_spread: Option<Spread>,
     /// The caches whose bandwidth was measured here, the nearest to the units first.
     pub caches: Vec<CacheCeiling>,
-    /// The bytes that all caches hold together, if known.
+    /// The total capacity of all caches in bytes, if known.
     pub cache_bytes: Option<u64>,
     /// Clocks that the figures are for.
     pub clocks: Option<String>,
     /// The document or method behind the figures.
     pub source: String,
-    /// When they were noted or measured: `2026-10` or `2026-10-31`.
+    /// The date of the figures or of the measurement: `2026-10` or `2026-10-31`.
     pub date: String,
-    /// How reliable they are.
+    /// The reliability of the figures.
     pub confidence: Confidence,
     /// A remark.
     pub note: Option<String>,
-    /// What made the figures doubtful when they were measured, one sentence each.
+    /// Doubts about the figures from the time of the measurement, one sentence each.
     pub warnings: Vec<String>,
 }
 
-/// Where ceilings come from.
+/// The origin of ceilings.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Origin {
     /// The vendor's data sheet, or a page that quotes it.
     Vendor,
-    /// Somebody measured it and published the number.
+    /// A published measurement.
     Published,
     /// `orchestrate peaks measure`, on the same host.
     Measured {
@@ -101,7 +101,7 @@ impl fmt::Display for Origin {
     }
 }
 
-/// How reliable figures are.
+/// The reliability of figures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Confidence {
@@ -111,7 +111,7 @@ pub enum Confidence {
     Medium,
     /// Sources disagree, or the figure is doubted in its own note.
     Low,
-    /// Computed from units, instructions per cycle and clocks. Nobody measured or published it.
+    /// Computed from units, instructions per cycle and clocks, neither measured nor published.
     Estimate,
 }
 
@@ -126,7 +126,7 @@ impl Confidence {
         }
     }
 
-    /// Whether readers have to be told before they believe a share of such a peak.
+    /// Whether a share of such a peak needs a warning.
     pub fn is_doubtful(self) -> bool {
         matches!(self, Confidence::Low | Confidence::Estimate)
     }
@@ -138,10 +138,10 @@ impl fmt::Display for Confidence {
     }
 }
 
-/// How the samples behind a measured ceiling scatter. The ceiling is the best of them.
+/// The scatter of the samples behind a measured ceiling. The ceiling is the best of them.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Spread {
-    /// How many samples.
+    /// The number of samples.
     pub n: usize,
     /// Their median.
     pub median: f64,
@@ -150,13 +150,13 @@ pub struct Spread {
 }
 
 impl Spread {
-    /// Of the valid ones among `samples`; `None` if there are none.
+    /// The scatter of the valid ones among `samples`; `None` if there are none.
     pub(super) fn of(samples: &[f64]) -> Option<Spread> {
         let valid: Vec<f64> = samples.iter().copied().filter(|it| it.is_finite() && *it > 0.0).collect();
         Some(Spread { n: valid.len(), median: stats::median(&valid).ok()?, mad: stats::mad(&valid).ok() })
     }
 
-    /// As words behind the best, in units of `unit`: `best of 3, median 240.0, MAD 1.2`.
+    /// The text after the best sample, in units of `unit`: `best of 3, median 240.0, MAD 1.2`.
     pub fn text(&self, unit: f64) -> String {
         let mad = self.mad.map(|mad| format!(", MAD {}", significant(mad / unit, 2))).unwrap_or_default();
         format!("best of {}, median {}{mad}", self.n, significant(self.median / unit, 4))
@@ -168,29 +168,29 @@ impl Spread {
 pub struct Ceiling {
     /// The precision.
     pub precision: Precision,
-    /// FLOP/s: what a share of the peak refers to.
+    /// FLOP/s: the denominator of a share of the peak.
     pub flops_per_s: Range,
-    /// What kind of ceiling that is.
+    /// The kind of the ceiling.
     pub kind: CeilingKind,
-    /// What libraries attain of it, if that was measured here.
+    /// The rates that libraries attain, if they were measured here.
     pub attainable: Attainable,
     /// The number format in which products are added up: `fp32`, `fp16`.
     pub accumulate: String,
-    /// How its samples scatter, if it was measured here.
+    /// The scatter of its samples, if it was measured here.
     pub spread: Option<Spread>,
     /// The clock that it is for, in MHz. If both are ranges, the lower figure is for the lower clock. A measured figure
-    /// is for some clock between those that were seen. `None` if nobody says.
+    /// is for some clock in the observed range. `None` if unknown.
     pub clock_mhz: Option<Range>,
 }
 
-/// What a compute ceiling rests on.
+/// The source of a compute ceiling.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CeilingKind {
     /// Multiply-adds in registers, measured with this instruction set.
     Instruction(String),
     /// Units × operations per clock × clock: a data sheet, or these words.
     Theoretical(Option<String>),
-    /// The fastest matrix product or convolution that was measured. The units may be able to do more.
+    /// The fastest measured matrix product or convolution. The units might be faster.
     Product,
 }
 
@@ -228,12 +228,12 @@ pub struct CacheCeiling {
     pub level: String,
     /// Bytes per second, of all threads together.
     pub bytes_per_s: f64,
-    /// The bytes that all caches of this level and of those above it hold; `None` if that is unknown.
+    /// The capacity in bytes of all caches of this level and of those above it; `None` if unknown.
     pub capacity: Option<u64>,
 }
 
 impl Ceiling {
-    /// A ceiling of which nothing else is known.
+    /// A ceiling without further facts.
     #[cfg(test)]
     pub(crate) fn of(precision: Precision, flops_per_s: Range) -> Ceiling {
         Ceiling {
@@ -247,8 +247,8 @@ impl Ceiling {
         }
     }
 
-    /// What it is at a clock of `mhz`, since a unit does the same in every cycle. `None` if nobody says which clock the
-    /// figure is for.
+    /// The ceiling at a clock of `mhz`, since it is proportional to the clock. `None` if the clock of the figure is
+    /// unknown.
     pub fn at_clock(&self, mhz: f64) -> Option<Range> {
         let clock = self.clock_mhz?;
         let [one, other] = [self.flops_per_s.low / clock.low, self.flops_per_s.high / clock.high];
@@ -288,14 +288,14 @@ impl Range {
         Range { low: self.low * factor.low, high: self.high * factor.high }
     }
 
-    /// The share that `value` is of this ceiling.
+    /// `value` as a share of this ceiling.
     #[must_use]
     pub fn share(self, value: f64) -> Self {
         Range::exactly(value).over(self)
     }
 
-    /// The share that it is of `ceiling`, from its least of the most to its most of the least. A value between the ends
-    /// of a ceiling shows that the ceiling was at least as high then, so its share is at most 1.
+    /// Its share of `ceiling`, from low ÷ high to high ÷ low. If a value is between the ends of a ceiling, the ceiling
+    /// was at least as high at that time, so the share is at most 1.
     #[must_use]
     pub fn over(self, ceiling: Range) -> Self {
         let most = self.high / ceiling.low;

@@ -1,4 +1,4 @@
-//! Compares measured ceilings with the vendor's figures, and reports what is doubtful.
+//! Compares measured ceilings with the vendor's figures, and reports doubtful ones.
 
 use super::{Catalogue, Confidence, Origin, Peaks};
 
@@ -8,7 +8,7 @@ const LEAST_BANDWIDTH: f64 = 0.5;
 /// Measured FLOP/s above this share of the vendor's are impossible: wrong device, zeros as operands, or wrong figures.
 const MOST_FLOPS: f64 = 1.05;
 
-/// What makes `measured` doubtful compared with the vendor's figures for a device of the same name, one sentence each.
+/// Doubts about `measured`, compared with the vendor's figures for a device of the same name, one sentence each.
 pub fn suspicions(measured: &Peaks, catalogue: &Catalogue) -> Vec<String> {
     let vendors = catalogue.all().iter().filter(|vendor| {
         vendor.origin == Origin::Vendor
@@ -31,7 +31,7 @@ fn suspicions_beside(measured: &Peaks, vendor: &Peaks) -> Vec<String> {
             vendor.name
         ));
     }
-    // What was computed from a clock says nothing against a measurement.
+    // A figure that was computed from a clock cannot refute a measurement.
     let published = measured.flops.iter().filter(|_| vendor.confidence != Confidence::Estimate);
     for ours in published {
         let Some(theirs) = vendor.ceiling(ours.precision) else { continue };

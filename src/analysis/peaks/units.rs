@@ -74,8 +74,8 @@ pub(super) fn flops_per_cycle(name: &str, capability: (u32, u32), precision: Pre
     }
 }
 
-/// Whether the tensor cores of the GPU `name` add up in fp32 at half their rate: those of GeForce cards do, and those
-/// of the A10G.
+/// Whether the tensor cores of the GPU `name` add up in fp32 at half their rate: those of GeForce cards and of the
+/// A10G do.
 fn has_half_rate(name: &str) -> bool {
     name.contains("GeForce") || name.split_whitespace().any(|word| word == "A10G")
 }
@@ -86,7 +86,7 @@ mod tests {
 
     /// Multiprocessors × FLOPs per cycle × the boost clock of the data sheets, in TFLOP/s.
     #[test]
-    fn units_and_clocks_give_the_figures_of_the_data_sheets() {
+    fn figures_from_units_and_clocks_match_the_data_sheets() {
         use Precision::{Amp, Bf16, Fp32, Tf32};
         for (name, capability, multiprocessors, mhz, precision, tflops) in [
             ("NVIDIA GeForce RTX 2080 Ti", (7, 5), 68.0, 1635.0, Amp, 56.9),

@@ -1,18 +1,18 @@
-//! What differs between the sides beside the throughput: what is declared, then what was observed.
+//! The differences between the sides other than the throughput: the declared ones, then the observed ones.
 
 use super::meet::Pair;
 use super::terms::Terms;
 
-/// Something that differs between the sides.
+/// A difference between the sides.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Difference {
-    /// Its name and its values on both sides: `compile false / true`. Of a secret, only its name.
+    /// The name of what differs and its values on both sides: `compile false / true`. For a secret, only its name.
     pub text: String,
-    /// In how many of the compared configs.
+    /// The number of compared configs with the difference.
     pub configs: usize,
 }
 
-/// What was declared differently, then what was observed to differ, by how many configs it concerns.
+/// The declared differences, then the observed ones. Those of the most configs come first among the observed ones.
 pub(super) fn differences(terms: &Terms<'_>, pairs: &[Pair<'_, '_>]) -> Vec<Difference> {
     let declared = terms.differing.iter().map(|(name, from, to)| format!("{name} {from} / {to}"));
     let mut found: Vec<Difference> = declared.map(|text| Difference { text, configs: pairs.len() }).collect();
@@ -22,7 +22,7 @@ pub(super) fn differences(terms: &Terms<'_>, pairs: &[Pair<'_, '_>]) -> Vec<Diff
         let Some((from, to)) = circumstances else { continue };
         for text in from.differences(to) {
             match found.iter().position(|known| known.text == text) {
-                // What was declared so is told.
+                // The declared difference is already listed.
                 Some(place) if place < declared => {}
                 Some(place) => found[place].configs += 1,
                 None => found.push(Difference { text, configs: 1 }),

@@ -1,4 +1,4 @@
-//! The rows before and after the last change of the worker.
+//! The rows before and after the last change of the worker, for `orchestrate compare before after`.
 
 use std::collections::HashMap;
 
@@ -10,12 +10,12 @@ use crate::job::JobId;
 use crate::protocol::Measurement;
 use crate::record::{Record, WorkerFacts};
 
-/// A side of the last change of the worker.
+/// A time before or after the last change of the worker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Era {
-    /// The worker before the last one.
+    /// The time of the last worker but one.
     Before,
-    /// The last one.
+    /// The time of the last worker.
     After,
 }
 
@@ -32,8 +32,8 @@ pub fn is_same_worker(one: &Record, other: &Record) -> bool {
     programs(one) == programs(other) && versions(one) == versions(other)
 }
 
-/// Those of `rows` that ran with the last worker of their config, or with the one before it. The rows of a config with
-/// one worker only are all of the last.
+/// The `rows` that ran with the last worker of their config, or with the one before it. If a config has one worker
+/// only, all of its rows are [`Era::After`].
 pub fn of_era<'r, 'a>(rows: &[&'r Row<'a>], era: Era) -> Vec<&'r Row<'a>> {
     let mut workers: HashMap<JobId, Vec<Worker<'r>>> = HashMap::new();
     for row in rows {
@@ -56,13 +56,13 @@ pub fn of_era<'r, 'a>(rows: &[&'r Row<'a>], era: Era) -> Vec<&'r Row<'a>> {
     rows.iter().filter(is_of_era).copied().collect()
 }
 
-/// A worker of a config: a run with it, and when the first of them began.
+/// A worker of a config: one of its runs, and the start of its first run.
 struct Worker<'r> {
     record: &'r Record,
     ran_at: DateTime<Utc>,
 }
 
-/// A run of `row` that counts, and when the first of them began.
+/// The first run of `row` that counts, and its start.
 fn first<'r>(row: &'r Row<'_>) -> Option<(&'r Record, DateTime<Utc>)> {
     let record = records(row).min_by_key(|record| record.started_at)?;
     Some((record, record.started_at))

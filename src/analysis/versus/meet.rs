@@ -1,40 +1,43 @@
-//! Which row of one side is compared with which of the other.
+//! Pairs each row of the first side with the row of the same config on the second side.
 
 use std::collections::{BTreeSet, HashMap};
 
-use super::apart::Apart;
+use super::apart::NotCompared;
 use super::terms::Terms;
 use crate::analysis::group::Row;
 
-/// The share by which the work of a sample may differ between the sides: that of printed FLOPs.
+/// The largest relative difference in FLOPs per sample between the sides: the precision of printed FLOPs.
 const SAME_WORK: f64 = 1e-3;
 
 /// Two rows that are compared.
 #[derive(Clone, Debug)]
 pub(super) struct Pair<'r, 'a> {
-    /// The config, without what differs between the sides.
+    /// The name of the config, without the terms that differ between the sides.
     pub(super) name: String,
     pub(super) from: &'r Row<'a>,
     pub(super) to: &'r Row<'a>,
 }
 
-/// The pairs, in the order of the first side, and the configs that have none, with the reason.
-pub(super) fn meet<'r, 'a>(
+/// The pairs of rows to compare, and the configs that are not compared, each with its reason.
+pub(super) type Paired<'r, 'a> = (Vec<Pair<'r, 'a>>, Vec<(String, NotCompared)>);
+
+/// Pairs the rows of two sides. Pairs are in the order of the first side.
+pub(super) fn pair_rows<'r, 'a>(
     terms: &Terms<'_>,
     from: &[&'r Row<'a>],
     to: &[&'r Row<'a>],
-) -> (Vec<Pair<'r, 'a>>, Vec<(String, Apart)>) {
-    let (mut pairs, mut apart) = (Vec::new(), Vec::new());
+) -> Paired<'r, 'a> {
+    let (mut pairs, mut unpaired) = (Vec::new(), Vec::new());
     for Config { name, sides } in configs(terms, from, to) {
         match of_config(&name, &sides) {
-            Ok((found, alone)) => {
+            Ok((found, others)) => {
                 pairs.extend(found);
-                apart.extend(alone);
+                unpaired.extend(others);
             }
-            Err(why) => apart.push((name, why)),
+            Err(why) => unpaired.push((name, why)),
         }
     }
-    (pairs, apart)
+    (pairs, unpaired)
 }
 
 /// A config with its rows on either side.
@@ -57,19 +60,16 @@ fn configs<'r, 'a>(terms: &Terms<'_>, from: &[&'r Row<'a>], to: &[&'r Row<'a>]) 
     found
 }
 
-/// What of a config can be compared, and what cannot.
-type Met<'r, 'a> = (Vec<Pair<'r, 'a>>, Vec<(String, Apart)>);
-
-/// The pairs of a config: its only rows, or those of each machine.
-fn of_config<'r, 'a>(name: &str, sides: &[Vec<&'r Row<'a>>; 2]) -> Result<Met<'r, 'a>, Apart> {
+/// Pairs the rows of one config: the only row of each side, or the rows of each machine.
+fn of_config<'r, 'a>(name: &str, sides: &[Vec<&'r Row<'a>>; 2]) -> Result<Paired<'r, 'a>, NotCompared> {
     let mut counting: [Vec<&'r Row<'a>>; 2] = Default::default();
     for (place, rows) in sides.iter().enumerate() {
         if rows.is_empty() {
-            return Err(Apart::OnlyOn { place: 1 - place });
+            return Err(NotCompared::OnlyOn { place: 1 - place });
         }
         counting[place] = rows.iter().copied().filter(|row| row.statistics.is_ok()).collect();
         if counting[place].is_empty() {
-            return Err(Apart::NoRun { place, why: why_none(rows) });
+            return Err(NotCompared::NoRun { place, why: reasons(rows) });
         }
     }
     let [from, to] = counting;
@@ -79,31 +79,39 @@ fn of_config<'r, 'a>(name: &str, sides: &[Vec<&'r Row<'a>>; 2]) -> Result<Met<'r
     by_machine(name, &from, &to)
 }
 
-/// The pairs of a config of which a side has several rows.
-fn by_machine<'r, 'a>(name: &str, from: &[&'r Row<'a>], to: &[&'r Row<'a>]) -> Result<Met<'r, 'a>, Apart> {
+/// Pairs the rows of a config that has several rows on a side, machine by machine.
+fn by_machine<'r, 'a>(
+    name: &str,
+    from: &[&'r Row<'a>],
+    to: &[&'r Row<'a>],
+) -> Result<Paired<'r, 'a>, NotCompared> {
     let is_any_common = from.iter().any(|row| !on_machine_of(row, to).is_empty());
-    let alone = |place: usize| if is_any_common { Apart::OnlyHere { place } } else { Apart::NoCommonMachine };
+    let alone = |place: usize| match is_any_common {
+        true => NotCompared::OnlyHere { place },
+        false => NotCompared::NoCommonMachine,
+    };
     let name_on = |row: &Row<'_>| format!("{name} on {}", host(row));
-    let (mut pairs, mut apart) = (Vec::new(), Vec::new());
+    let (mut pairs, mut unpaired) = (Vec::new(), Vec::new());
     for row in from {
         let name = name_on(row);
         let [ours, theirs] = [from, to].map(|rows| on_machine_of(row, rows));
-        let unclear = [ours, theirs.clone()].into_iter().enumerate().find(|(_, rows)| rows.len() > 1);
-        match (unclear, &theirs[..]) {
+        let ambiguous = [ours, theirs.clone()].into_iter().enumerate().find(|(_, rows)| rows.len() > 1);
+        match (ambiguous, &theirs[..]) {
             (Some((place, rows)), _) => return Err(several(place, &rows)),
             (None, [other]) => match comparable(row, other) {
                 Ok(()) => pairs.push(Pair { name, from: row, to: other }),
-                Err(why) => apart.push((name, why)),
+                Err(why) => unpaired.push((name, why)),
             },
-            (None, _) => apart.push((name, alone(0))),
+            (None, _) => unpaired.push((name, alone(0))),
         }
     }
     let others = to.iter().filter(|row| on_machine_of(row, from).is_empty());
-    apart.extend(others.map(|row| (name_on(row), alone(1))));
-    Ok((pairs, apart))
+    unpaired.extend(others.map(|row| (name_on(row), alone(1))));
+    Ok((pairs, unpaired))
 }
 
-fn why_none(rows: &[&Row<'_>]) -> String {
+/// The reasons why no run of `rows` counts, joined by `; `.
+fn reasons(rows: &[&Row<'_>]) -> String {
     let reasons: BTreeSet<&String> = rows.iter().filter_map(|row| row.statistics.as_ref().err()).collect();
     reasons.into_iter().cloned().collect::<Vec<_>>().join("; ")
 }
@@ -112,14 +120,14 @@ fn host<'r>(row: &'r Row<'_>) -> &'r str {
     row.circumstances.as_ref().map_or("an unknown host", |found| found.host())
 }
 
-/// Those of `rows` that ran on the machine of `row`.
+/// The `rows` that ran on the machine of `row`.
 fn on_machine_of<'r, 'a>(row: &Row<'a>, rows: &[&'r Row<'a>]) -> Vec<&'r Row<'a>> {
     let facts = |row: &Row<'a>| Some(row.runs.first()?.cell.record()?.provenance.host.clone());
     let Some(own) = facts(row) else { return Vec::new() };
     rows.iter().copied().filter(|other| facts(other).is_some_and(|host| host.is_machine_of(&own))).collect()
 }
 
-fn several(place: usize, rows: &[&Row<'_>]) -> Apart {
+fn several(place: usize, rows: &[&Row<'_>]) -> NotCompared {
     let differing = match rows {
         [one, other, ..] => {
             let pair = one.circumstances.as_ref().zip(other.circumstances.as_ref());
@@ -127,18 +135,20 @@ fn several(place: usize, rows: &[&Row<'_>]) -> Apart {
         }
         _ => None,
     };
-    Apart::Several { place, rows: rows.len(), differing: differing.unwrap_or_default() }
+    NotCompared::Several { place, rows: rows.len(), differing: differing.unwrap_or_default() }
 }
 
-/// Whether a sample is the same thing and the same work in both rows.
-pub(in crate::analysis) fn comparable(from: &Row<'_>, to: &Row<'_>) -> Result<(), Apart> {
+/// Checks that samples have the same unit and the same FLOPs in both rows.
+pub(in crate::analysis) fn comparable(from: &Row<'_>, to: &Row<'_>) -> Result<(), NotCompared> {
     let [unit, other] = [from, to].map(|row| row.unit().to_string());
     if unit != other {
-        return Err(Apart::OtherUnit { from: unit, to: other });
+        return Err(NotCompared::OtherUnit { from: unit, to: other });
     }
     let work = |row: &Row<'_>| row.cost.as_ref().ok().map(|cost| cost.training_flops() / 1e9);
     match (work(from), work(to)) {
-        (Some(from), Some(to)) if (from / to - 1.0).abs() > SAME_WORK => Err(Apart::OtherWork { from, to }),
+        (Some(from), Some(to)) if (from / to - 1.0).abs() > SAME_WORK => {
+            Err(NotCompared::OtherWork { from, to })
+        }
         _ => Ok(()),
     }
 }

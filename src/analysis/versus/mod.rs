@@ -1,16 +1,17 @@
-//! Two sides of rows: which configs they share, what differs between them, and which cannot be compared. The verb
-//! `compare` calls it; what is faster is decided by [`super::compare`].
+//! The comparison of two sides of rows, for the verb `compare` and for the axes of a report: [`versus`] returns a
+//! [`Versus`] with one [`Line`] per config. It pairs the configs; [`super::compare`] decides which side is faster.
 //!
-//! A side is some rows of a study: those of an env, of a value of an axis, of a worker. What has one value on each
-//! side, and another one on the other, is what the sides differ in; it is listed and no more asked for. Everything else
-//! that is declared has to be equal, so that each config meets the one that differs in nothing but the side.
+//! A side is some rows of a study, such as those of an env or of a worker. A term that has one value on one side and
+//! another one on the other is a difference between the sides: it is listed, and ignored when configs are matched. All
+//! other declared terms must be equal. With the sides `compile=false` and `compile=true`, the row
+//! `resnet18 fp32 bs16 compile=false` is compared with `resnet18 fp32 bs16 compile=true`.
 //!
-//! | file | what is in it |
+//! | file | contents |
 //! |---|---|
-//! | `terms` | what is declared about a config, and what of it the sides differ in |
-//! | `meet` | the row on the other side, or why there is none |
-//! | `apart` | why there is none, in words |
-//! | `differences` | what differs between the sides, most common first |
+//! | `terms` | the declared terms of a config, and those in which the sides differ |
+//! | `meet` | pairs each row with that of the other side |
+//! | `apart` | the reasons why a config is not compared |
+//! | `differences` | the differences between the sides, the most common first |
 //! | `era` | the rows before and after the last change of the worker |
 //! | `line` | a config as every output shows it |
 
@@ -24,10 +25,10 @@ mod terms;
 #[cfg(test)]
 mod tests;
 
-pub use apart::Apart;
+pub use apart::NotCompared;
 pub use differences::Difference;
 pub use era::{Era, is_same_worker, of_era};
-pub use line::{Line, OfSide, Told, ratio_texts};
+pub use line::{ConfigComparison, Line, OfSide, ratio_texts};
 pub(super) use meet::comparable;
 
 use std::collections::HashSet;
@@ -43,38 +44,38 @@ use terms::Terms;
 /// One side of a comparison.
 #[derive(Clone, Debug)]
 pub struct Side<'r, 'a> {
-    /// Its name: what the user typed, or a value of an axis such as `env=gpu`.
+    /// The text that the user typed, or a value of an axis such as `env=gpu`.
     pub name: String,
-    /// Its rows.
+    /// The rows of the side.
     pub rows: Vec<&'r Row<'a>>,
 }
 
 /// Two sides, compared.
 #[derive(Clone, Debug)]
 pub struct Versus {
-    /// The names of the sides: the one that is compared with, and the one that is compared.
+    /// The names of the sides: the baseline, and the side that is compared with it.
     pub names: [String; 2],
-    /// What differs between them beside the throughput.
+    /// The differences between the sides other than the throughput.
     pub differences: Vec<Difference>,
-    /// Every config of either side: first those that were compared, in the order of the first side.
+    /// Every config of either side: first the compared ones, in the order of the first side.
     pub lines: Vec<Line>,
-    /// What the samples are.
+    /// The unit of the samples.
     pub unit: SampleUnit,
-    /// The comparison of the first lines.
+    /// The comparison of the compared configs, in the order of `lines`.
     pub comparison: Comparison,
-    /// What each of these is on the first side.
+    /// The keys of the compared configs on the first side.
     pub keys: Vec<Key>,
 }
 
-/// Two sides that must not be compared.
+/// Why two sides must not be compared.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refused {
-    /// Every config would be another network.
+    /// Each side has one network, and the two differ.
     #[error("the sides train different networks: {from} and {to}")]
     Networks {
         /// The network of the first side.
         from: String,
-        /// That of the second.
+        /// The network of the second side.
         to: String,
     },
     /// A run is on both sides.
@@ -85,45 +86,46 @@ pub enum Refused {
     },
 }
 
-/// Compares `to` with `from`, two sides that a user typed.
+/// Compares the side `to` with the baseline `from`. Reasons call them the first and the second side.
 ///
 /// # Errors
 /// The sides train different networks throughout, or have runs in common.
 pub fn versus(from: &Side<'_, '_>, to: &Side<'_, '_>, settings: Settings) -> Result<Versus, Refused> {
-    compared(from, to, settings, Apart::of_typed_sides)
+    compared(from, to, settings, NotCompared::text_by_position)
 }
 
-/// Compares two sides that nobody typed: reasons call them by their names.
+/// [`versus`] for sides that no user typed: reasons call them by their names.
 ///
 /// # Errors
-/// As of [`versus`].
+/// See [`versus`].
 pub(super) fn versus_by_name(
     from: &Side<'_, '_>,
     to: &Side<'_, '_>,
     settings: Settings,
 ) -> Result<Versus, Refused> {
     let names = [from.name.clone(), to.name.clone()];
-    compared(from, to, settings, |apart| apart.of_named_sides(&names))
+    compared(from, to, settings, |why| why.text_by_name(&names))
 }
 
-/// The comparison. `reason` puts into words why a config is not compared.
+/// Compares two sides. `reason` formats why a config is not compared.
 fn compared(
     from: &Side<'_, '_>,
     to: &Side<'_, '_>,
     settings: Settings,
-    reason: impl Fn(&Apart) -> String,
+    reason: impl Fn(&NotCompared) -> String,
 ) -> Result<Versus, Refused> {
     refuse_same_runs(from, to)?;
     let terms = Terms::of(&from.rows, &to.rows);
     if let Some((_, from, to)) = terms.differing.iter().find(|(name, ..)| name == terms::MODEL) {
         return Err(Refused::Networks { from: from.clone(), to: to.clone() });
     }
-    let (pairs, apart) = meet::meet(&terms, &from.rows, &to.rows);
+    let (pairs, unpaired) = meet::pair_rows(&terms, &from.rows, &to.rows);
     let rows: Vec<[&Row<'_>; 2]> = pairs.iter().map(|pair| [pair.from, pair.to]).collect();
     let comparison = compare(&rates(&rows), settings);
-    let met = pairs.iter().enumerate().map(|(index, pair)| Line::compared(pair, &comparison, index));
-    let alone = apart.into_iter().map(|(config, why)| Line::apart(config, why.is_unknown(), reason(&why)));
-    let lines = met.chain(alone).collect();
+    let paired = pairs.iter().enumerate().map(|(index, pair)| Line::compared(pair, &comparison, index));
+    let not_compared =
+        |(config, why): (String, NotCompared)| Line::not_compared(config, why.is_unknown(), reason(&why));
+    let lines = paired.chain(unpaired.into_iter().map(not_compared)).collect();
     Ok(Versus {
         names: [from.name.clone(), to.name.clone()],
         differences: differences::differences(&terms, &pairs),
@@ -148,7 +150,7 @@ fn records<'r>(row: &'r Row<'_>) -> impl Iterator<Item = &'r Record> {
     row.runs.iter().filter(|run| run.counts()).filter_map(|run| Some(run.cell.success()?.0))
 }
 
-/// The throughputs of each pair of rows, with the blocks that all of them make together.
+/// The throughputs of each pair of rows, in samples per second, with their blocks. Blocks are formed over all rows.
 pub(super) fn rates(pairs: &[[&Row<'_>; 2]]) -> Vec<Sides> {
     let all: Vec<&Record> = pairs.iter().flatten().flat_map(|row| records(row)).collect();
     let mut blocks = blocks(&all).into_iter();

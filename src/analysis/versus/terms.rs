@@ -1,4 +1,5 @@
-//! What is declared about a config, and what of it the sides differ in.
+//! The declared terms of configs, such as `precision` or `compile`: those in which the sides differ, and those by which
+//! configs are matched.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,19 +9,19 @@ use crate::job::{Key, WorkerTemplate};
 /// The term that names the network.
 pub(super) const MODEL: &str = "model";
 
-/// Where a config does not declare a term.
+/// The value of a term that a config does not declare.
 const UNDECLARED: &str = "-";
 
-/// Terms that a config's name shows as bare words, in this order.
+/// The terms whose values are in a config's name without their names, in this order.
 const WORDS: [&str; 4] = ["env", MODEL, "precision", "batch"];
 
-/// How configs are told apart and matched.
+/// The terms of the configs of two sides.
 pub(super) struct Terms<'r> {
     /// The names of the parameters that any config declares.
     parameters: BTreeSet<&'r str>,
-    /// The terms that have one value on each side: their names, and the values of the first and the second side.
+    /// The terms that have one value on each side, a different one: name, value on the first side, on the second side.
     pub(super) differing: Vec<(String, String, String)>,
-    /// The names of all other terms that vary.
+    /// The names of all other terms that vary: configs are matched by them.
     matched: Vec<String>,
 }
 
@@ -54,7 +55,7 @@ impl<'r> Terms<'r> {
         values
     }
 
-    /// What is declared about a config, by the name of the term.
+    /// The values of all terms of a config, by name.
     fn declared(&self, key: &Key) -> BTreeMap<String, String> {
         let Key { env, device, model, precision, batch, worker, .. } = key;
         let worker = match worker {
@@ -77,26 +78,26 @@ impl<'r> Terms<'r> {
         fields.chain(self.parameters.iter().map(parameter)).collect()
     }
 
-    /// What two configs must have in common to be compared.
+    /// The values that two configs must have in common to be compared.
     pub(super) fn common(&self, key: &Key) -> Vec<String> {
         let declared = self.declared(key);
         self.matched.iter().map(|name| declared[name].clone()).collect()
     }
 
-    /// The name of a config, without what differs between the sides: `resnet18 fp32 bs16 compile=true`.
+    /// The name of a config, without the terms that differ between the sides: `resnet18 fp32 bs16 compile=true`.
     pub(super) fn name(&self, key: &Key) -> String {
         let declared = self.declared(key);
         let differs = |name: &str| self.differing.iter().any(|(differing, ..)| differing == name);
         let is_matched = |name: &str| self.matched.iter().any(|matched| matched == name);
-        // An env that all configs have in common says nothing; network, precision and batch are a config's name.
+        // An env that all configs share is left out. Network, precision and batch are always in the name.
         let word = |name: &&str| !differs(name) && (*name != "env" || is_matched(name));
         let words = WORDS.iter().filter(|name| word(name)).map(|name| match *name {
             "batch" => format!("bs{}", declared["batch"]),
             name => declared[name].clone(),
         });
-        // The env says which device and which worker.
-        let is_told = |name: &str| WORDS.contains(&name) || ["device", "worker"].contains(&name);
-        let rest = self.matched.iter().filter(|name| !is_told(name));
+        // The env determines the device and the worker.
+        let is_implied = |name: &str| WORDS.contains(&name) || ["device", "worker"].contains(&name);
+        let rest = self.matched.iter().filter(|name| !is_implied(name));
         words.chain(rest.map(|name| format!("{name}={}", declared[name]))).collect::<Vec<_>>().join(" ")
     }
 }

@@ -1,4 +1,4 @@
-//! Which configs meet, and what is refused.
+//! Tests of the pairing of configs, and of sides that are refused.
 
 use chrono::TimeDelta;
 
@@ -9,7 +9,7 @@ use crate::analysis::{Study, judge};
 use crate::job::{Key, ParamValue, WorkerTemplate};
 use crate::stats::Interval;
 
-/// A run of `key` in the block of its repeat: `place` of it, each block an hour long and five minutes after a run.
+/// A run of `key` in the block of its repeat. Blocks start a day apart; the runs of a block, five minutes.
 fn in_block(builder: StudyBuilder, key: Key, per_s: f64, place: i64) -> StudyBuilder {
     let repeat = i64::from(key.repeat);
     builder.run_with(key, per_s, |record| {
@@ -20,7 +20,8 @@ fn in_block(builder: StudyBuilder, key: Key, per_s: f64, place: i64) -> StudyBui
     })
 }
 
-/// Two envs with two batches each, five repeats in blocks that differ by 20 %; the second env is `factor` as fast.
+/// Two envs with two batches and five repeats, in blocks that differ by up to 20 %. The second env is `factor` times as
+/// fast.
 fn two_envs(factor: f64) -> Study {
     let mut builder = StudyBuilder::new();
     for (repeat, slow) in (1..).zip([1.0, 1.2, 0.8, 1.1, 0.9]) {
@@ -36,17 +37,17 @@ fn two_envs(factor: f64) -> Study {
     builder.build()
 }
 
-fn with<T>(study: &Study, sides: [&str; 2], told: impl FnOnce(Result<Versus, Refused>) -> T) -> T {
+fn with<T>(study: &Study, sides: [&str; 2], test: impl FnOnce(Result<Versus, Refused>) -> T) -> T {
     let judged = judge(study);
     let side = |name: &str| Side {
         name: name.to_owned(),
         rows: judged.rows.iter().filter(|row| row.config.env == name).collect(),
     };
-    told(versus(&side(sides[0]), &side(sides[1]), Settings::default()))
+    test(versus(&side(sides[0]), &side(sides[1]), Settings::default()))
 }
 
 #[test]
-fn envs_are_compared_config_by_config_within_their_blocks() {
+fn compares_envs_config_by_config_within_blocks() {
     with(&two_envs(0.9), ["a", "b"], |found| {
         let found = found.unwrap();
         assert_eq!(
@@ -54,22 +55,23 @@ fn envs_are_compared_config_by_config_within_their_blocks() {
             ["resnet18 fp32 bs4", "resnet18 fp32 bs8"]
         );
         for line in &found.lines {
-            let told = line.told.as_ref().unwrap();
-            assert_eq!((told.pairing, told.verdict), (Pairing::ByBlock(5), Verdict::Slower));
-            assert!((told.ratio - 0.9).abs() < 0.01, "{told:?}");
+            let comparison = line.result.as_ref().unwrap();
+            assert_eq!((comparison.pairing, comparison.verdict), (Pairing::ByBlock(5), Verdict::Slower));
+            assert!((comparison.ratio - 0.9).abs() < 0.01, "{comparison:?}");
             assert_eq!(line.sides.unwrap().map(|side| side.n), [5, 5]);
         }
         assert_eq!(found.differences, [Difference { text: "env a / b".to_owned(), configs: 2 }]);
     });
     with(&two_envs(1.0), ["a", "b"], |found| {
-        assert!(found.unwrap().lines.iter().all(|line| line.told.as_ref().unwrap().verdict == Verdict::Same));
+        let lines = found.unwrap().lines;
+        assert!(lines.iter().all(|line| line.result.as_ref().unwrap().verdict == Verdict::Same));
     });
 }
 
 #[test]
 fn swapped_sides_swap_the_ratio() {
     let ratio = |sides| {
-        with(&two_envs(0.9), sides, |found| found.unwrap().lines[0].told.as_ref().unwrap().ratio.ln())
+        with(&two_envs(0.9), sides, |found| found.unwrap().lines[0].result.as_ref().unwrap().ratio.ln())
     };
     assert!((ratio(["a", "b"]) + ratio(["b", "a"])).abs() < 1e-12);
 }
@@ -79,7 +81,7 @@ fn parameter(key: Key, name: &str, value: ParamValue) -> Key {
 }
 
 #[test]
-fn what_has_one_value_on_each_side_differs_and_what_varies_is_matched() {
+fn terms_with_one_value_per_side_differ_and_varying_terms_are_matched() {
     let mut builder = StudyBuilder::new();
     for repeat in 1..=3 {
         for deterministic in [false, true] {
@@ -104,28 +106,28 @@ fn what_has_one_value_on_each_side_differs_and_what_varies_is_matched() {
 }
 
 #[test]
-fn what_has_no_counterpart_is_told_with_the_reason() {
+fn configs_without_a_counterpart_get_a_reason() {
     let study = StudyBuilder::new()
         .runs("a", "resnet18", 4, &[10.0, 10.1, 10.2])
         .runs("a", "resnet18", 8, &[10.0, 10.1, 10.2])
         .runs("a", "vgg16", 4, &[1.0, 1.1, 1.2])
         .runs("b", "resnet18", 4, &[10.0, 10.1, 10.2])
         .runs("b", "resnet18", 16, &[10.0, 10.1, 10.2])
-        .not_run(key("b", "vgg16", 4, 1), "nobody has tried")
+        .not_run(key("b", "vgg16", 4, 1), "it never ran")
         .build();
     with(&study, ["a", "b"], |found| {
         let found = found.unwrap();
-        let told: Vec<(&str, Result<(), &str>)> = found
+        let results: Vec<(&str, Result<(), &str>)> = found
             .lines
             .iter()
-            .map(|line| (line.config.as_str(), line.told.as_ref().map(|_| ()).map_err(String::as_str)))
+            .map(|line| (line.config.as_str(), line.result.as_ref().map(|_| ()).map_err(String::as_str)))
             .collect();
         assert_eq!(
-            told,
+            results,
             [
                 ("resnet18 fp32 bs4", Ok(())),
                 ("resnet18 fp32 bs8", Err("only the first side has it")),
-                ("vgg16 fp32 bs4", Err("no run counts on the second side: nobody has tried")),
+                ("vgg16 fp32 bs4", Err("no run counts on the second side: it never ran")),
                 ("resnet18 fp32 bs16", Err("only the second side has it")),
             ]
         );
@@ -134,7 +136,7 @@ fn what_has_no_counterpart_is_told_with_the_reason() {
 }
 
 #[test]
-fn other_networks_and_the_same_runs_are_refused() {
+fn refuses_different_networks_and_shared_runs() {
     let study = StudyBuilder::new()
         .runs("a", "resnet18", 4, &[10.0, 10.1, 10.2])
         .runs("b", "vgg16", 4, &[10.0, 10.1, 10.2])
@@ -149,7 +151,7 @@ fn other_networks_and_the_same_runs_are_refused() {
 }
 
 #[test]
-fn other_work_and_other_samples_are_not_compared() {
+fn configs_with_different_samples_are_not_compared() {
     let sized = |env: &str, repeat: u32, size: i64| {
         parameter(key(env, "resnet18", 4, repeat), "input_size", ParamValue::Int(size))
     };
@@ -163,13 +165,13 @@ fn other_work_and_other_samples_are_not_compared() {
         });
     }
     let study = builder.build();
-    let why = |sides| with(&study, sides, |found| found.unwrap().lines[0].told.clone().unwrap_err());
+    let why = |sides| with(&study, sides, |found| found.unwrap().lines[0].result.clone().unwrap_err());
     assert!(why(["a", "b"]).starts_with("a sample takes 10.6"), "{}", why(["a", "b"]));
     assert_eq!(why(["a", "c"]), "the samples differ: images and crops");
 }
 
 #[test]
-fn rows_meet_on_their_machine() {
+fn rows_are_paired_by_machine() {
     let mut builder = StudyBuilder::new();
     for (host, factor) in [("one", 1.0), ("two", 3.0)] {
         for env in ["a", "b"] {
@@ -186,7 +188,7 @@ fn rows_meet_on_their_machine() {
         let found = found.unwrap();
         let names: Vec<&str> = found.lines.iter().map(|line| line.config.as_str()).collect();
         assert_eq!(names, ["resnet18 fp32 bs4 on one", "resnet18 fp32 bs4 on two"]);
-        assert!(found.lines.iter().all(|line| (line.told.as_ref().unwrap().ratio - 1.0).abs() < 1e-12));
+        assert!(found.lines.iter().all(|line| (line.result.as_ref().unwrap().ratio - 1.0).abs() < 1e-12));
     });
 }
 
@@ -204,24 +206,24 @@ fn on_hosts(mut builder: StudyBuilder, env: &str, hosts: &[&str]) -> StudyBuilde
 }
 
 #[test]
-fn rows_without_a_row_on_their_machine_say_whether_another_machine_ran_both() {
-    let told = |hosts: [&[&str]; 2]| -> Vec<(String, Result<(), String>)> {
+fn reasons_say_whether_any_machine_ran_both_sides() {
+    let results = |hosts: [&[&str]; 2]| -> Vec<(String, Result<(), String>)> {
         let builder = on_hosts(StudyBuilder::new(), "a", hosts[0]);
         with(&on_hosts(builder, "b", hosts[1]).build(), ["a", "b"], |found| {
             let lines = found.unwrap().lines.into_iter();
-            lines.map(|line| (line.config, line.told.map(|_| ()))).collect()
+            lines.map(|line| (line.config, line.result.map(|_| ()))).collect()
         })
     };
-    let line = |host: &str, told: Result<(), &str>| {
-        (format!("resnet18 fp32 bs4 on {host}"), told.map_err(str::to_owned))
+    let line = |host: &str, result: Result<(), &str>| {
+        (format!("resnet18 fp32 bs4 on {host}"), result.map_err(str::to_owned))
     };
-    let apart = "no machine has runs of both sides";
+    let reason = "no machine has runs of both sides";
     assert_eq!(
-        told([&["one", "two"], &["three"]]),
-        [line("one", Err(apart)), line("two", Err(apart)), line("three", Err(apart))]
+        results([&["one", "two"], &["three"]]),
+        [line("one", Err(reason)), line("two", Err(reason)), line("three", Err(reason))]
     );
     assert_eq!(
-        told([&["one", "two"], &["two", "three"]]),
+        results([&["one", "two"], &["two", "three"]]),
         [
             line("two", Ok(())),
             line("one", Err("only the first side has it on this machine")),
@@ -231,24 +233,24 @@ fn rows_without_a_row_on_their_machine_say_whether_another_machine_ran_both() {
 }
 
 #[test]
-fn reasons_call_sides_that_nobody_typed_by_their_names() {
+fn versus_by_name_uses_names_in_reasons() {
     let study = StudyBuilder::new()
         .runs("a", "resnet18", 4, &[10.0, 10.1, 10.2])
-        .not_run(key("b", "resnet18", 4, 1), "nobody has tried")
+        .not_run(key("b", "resnet18", 4, 1), "it never ran")
         .build();
     let judged = judge(&study);
     let [from, to] = ["a", "b"].map(|name| Side {
         name: format!("env={name}"),
         rows: judged.rows.iter().filter(|row| row.config.env == name).collect(),
     });
-    let why = |found: Result<Versus, Refused>| found.unwrap().lines.remove(0).told.unwrap_err();
+    let why = |found: Result<Versus, Refused>| found.unwrap().lines.remove(0).result.unwrap_err();
     let settings = Settings::default();
-    assert_eq!(why(versus_by_name(&from, &to, settings)), "no run counts with env=b: nobody has tried");
-    assert_eq!(why(versus(&from, &to, settings)), "no run counts on the second side: nobody has tried");
+    assert_eq!(why(versus_by_name(&from, &to, settings)), "no run counts with env=b: it never ran");
+    assert_eq!(why(versus(&from, &to, settings)), "no run counts on the second side: it never ran");
 }
 
 #[test]
-fn two_rows_of_one_machine_have_to_be_chosen_from() {
+fn two_rows_of_one_machine_are_ambiguous() {
     let mut builder = StudyBuilder::new().runs("b", "resnet18", 4, &[10.0, 10.1, 10.2]);
     for (governor, repeats) in [("performance", 1..=3), ("powersave", 4..=6)] {
         for repeat in repeats {
@@ -258,12 +260,12 @@ fn two_rows_of_one_machine_have_to_be_chosen_from() {
         }
     }
     let study = builder.build();
-    let why = with(&study, ["a", "b"], |found| found.unwrap().lines[0].told.clone().unwrap_err());
+    let why = with(&study, ["a", "b"], |found| found.unwrap().lines[0].result.clone().unwrap_err());
     assert!(why.starts_with("its runs on the first side are 2 rows, which differ in governor"), "{why}");
 }
 
 #[test]
-fn the_rows_before_and_after_a_change_of_the_worker() {
+fn of_era_selects_the_rows_before_and_after_a_change_of_the_worker() {
     let mut builder = StudyBuilder::new();
     for (worker, repeats) in [("old", 1..=3), ("newer", 4..=6), ("newest", 7..=9)] {
         for repeat in repeats {
@@ -290,7 +292,7 @@ fn the_rows_before_and_after_a_change_of_the_worker() {
 }
 
 #[test]
-fn workers_of_ones_own_are_compared_with_the_shipped_one() {
+fn custom_workers_are_compared_with_the_shipped_one() {
     let mut builder = StudyBuilder::new();
     for repeat in 1..=3 {
         let rate = 10.0 + f64::from(repeat);
@@ -305,12 +307,12 @@ fn workers_of_ones_own_are_compared_with_the_shipped_one() {
     }
     with(&builder.build(), ["a", "b"], |found| {
         let found = found.unwrap();
-        assert!(found.lines[0].told.is_ok(), "{:?}", found.lines);
+        assert!(found.lines[0].result.is_ok(), "{:?}", found.lines);
         assert!(found.differences.iter().any(|difference| difference.text == "worker shipped / train.py"));
     });
 }
 
-/// What is printed must not say more, or less, than the numbers do.
+/// Otherwise a reader would judge by the printed interval differently from the program.
 #[test]
 fn an_end_beside_1_is_not_printed_as_1() {
     let interval = |low, high| Interval { low, high, coverage: 0.95 };

@@ -15,7 +15,7 @@ use super::parameters::{LoadingParameters, Parameters, TRAINING, WINDOW, whole_n
 /// The heading of the flags for what the worker writes.
 const RESULTS: &str = "Results";
 
-/// Train one network on libtorch, and report how long it took and what was really done.
+/// Train one network on libtorch, and report its time and its effective settings.
 #[derive(Debug, Parser)]
 #[command(name = "worker", version, args_conflicts_with_subcommands = true, after_help = after_help())]
 pub(crate) struct Arguments {
@@ -42,17 +42,17 @@ pub(crate) enum Command {
 }
 
 impl Arguments {
-    /// Reads the command line. A flag that would do nothing beside the others is refused.
+    /// Parses the command line. Flags without effect in combination with the others are refused.
     ///
     /// # Errors
-    /// What is wrong with it, in clap's words; also the text that `--help` asks for.
+    /// clap's error for an invalid command line; also the text of `--help`.
     pub(crate) fn read<W: Into<OsString> + Clone>(
         words: impl IntoIterator<Item = W>,
     ) -> clap::error::Result<Self> {
         let mut command = Self::command();
         let matches = command.try_get_matches_from_mut(words)?;
         let arguments = Self::from_arg_matches(&matches).map_err(|error| error.format(&mut command))?;
-        // Where the flags stand, and the threads that load images, if images are loaded at all.
+        // The matches that contain the flags, and the number of loader threads if images are loaded at all.
         let (given, loader_workers) = match &arguments.command {
             None => (&matches, arguments.training.parameters.loader_workers),
             Some(Command::Data(data)) => {
@@ -87,8 +87,8 @@ fn after_help() -> String {
     )
 }
 
-/// The mistake in a command line, with clap's tip if it has one. It fits on one line, because `orchestrate` keeps only
-/// the last line of standard error.
+/// The mistake in a command line, with clap's tip if it has one, on one line: `orchestrate` keeps only the last line of
+/// standard error.
 pub(crate) fn one_line(error: &clap::Error) -> String {
     let text = error.to_string();
     let mut paragraphs =
@@ -173,7 +173,7 @@ pub(crate) struct Peaks {
 }
 
 /// The end of the help of `worker selftest`.
-const SELFTEST_CODES: &str = "Exits with 0 if all that this device supports holds, with 70 if something does not, and \
+const SELFTEST_CODES: &str = "Exits with 0 if every check that this device supports passes, with 70 if one fails, and \
                               with 75 if some checks were not run. 69 means that there is no such device.";
 
 /// Which device to test, and how long.
@@ -182,7 +182,7 @@ pub(crate) struct Selftest {
     /// Device: cpu, mps, cuda, or auto for the first of cuda, mps and cpu that this machine has.
     #[arg(long, value_name = "WORD", default_value = "auto")]
     pub(crate) device: String,
-    /// Begin no check after this many seconds. What there was no time for is listed as not run.
+    /// Begin no check after this many seconds. Checks that did not begin in time are listed as not run.
     #[arg(long, value_name = "N", default_value_t = 280, value_parser = whole_number(0..=86_400))]
     pub(crate) seconds: u32,
     /// Compute threads; by default the processors that the process may run on.
@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn a_flag_that_would_do_nothing_beside_the_others_is_refused() {
+    fn flags_without_effect_are_refused() {
         for flag in ["--workers 2", "--prefetch-factor 2", "--no-augment", "--pin-memory", "--strict"] {
             assert!(read(&format!("--data images {flag}")).is_ok(), "{flag}");
             for data in ["", "--synthetic"] {
@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mistake_is_told_in_one_line() {
+    fn mistakes_are_reported_in_one_line() {
         for (words, line) in [
             ("--workers 2", "the following required arguments were not provided: --data <DIR>"),
             (
@@ -270,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn help_says_what_the_worker_is_and_names_every_network() {
+    fn help_describes_the_worker_and_names_every_network() {
         let help = Arguments::command().render_long_help().to_string();
         assert!(help.starts_with("Train one network"), "{help}");
         for name in NETWORKS {
@@ -289,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn a_profiled_run_has_a_range_and_iterations_of_its_own() {
+    fn a_profiled_run_has_a_range_and_separate_iterations() {
         let profiled = training("--iters-profile 2");
         assert_eq!((profiled.measured_iters(), profiled.has_range()), (2, true));
         let timed = training("--iters 5");

@@ -61,7 +61,7 @@ impl OpenDevice {
         }
     }
 
-    /// What is best to multiply bfloat16 on this processor; `None` for any other device.
+    /// The fastest way to multiply bfloat16 on this processor; `None` for any other device.
     ///
     /// # Errors
     /// Errors of libtorch.
@@ -69,7 +69,7 @@ impl OpenDevice {
         if self.device != Device::Cpu {
             return Ok(None);
         }
-        // Of AVX-512's parts, the one that is younger than its first processors.
+        // The part of AVX-512 that its first processors lack.
         let avx512 = cfg!(target_arch = "x86_64").then(|| shim::processor_has("avx512_bw"));
         Ok(Some(Products::best(shim::onednn_has_bfloat16()?, avx512)))
     }
@@ -109,7 +109,7 @@ pub(crate) fn macos_version() -> Option<u32> {
     sysctl("kern.osproductversion")?.split('.').next()?.parse().ok()
 }
 
-/// What macOS says under `name`. It is asked by its path, which is not on every `PATH`.
+/// The value of the macOS kernel variable `name`. `sysctl` is called by its path: it is not on every `PATH`.
 fn sysctl(name: &str) -> Option<String> {
     let output = Command::new("/usr/sbin/sysctl").args(["-n", name]).output().ok()?;
     Some(String::from_utf8(output.stdout).ok()?.trim().to_owned())

@@ -58,7 +58,7 @@ fn options(arguments: &Data) -> LoaderOptions {
     }
 }
 
-/// Times `batches` batches, after as many as it takes to use up everything that was prepared before.
+/// Times `batches` batches, after consuming all batches that were prefetched before.
 fn measure(loader: &mut Loader, options: &LoaderOptions, batches: u64) -> Result<Loaded, DataError> {
     let ahead = (options.workers * options.prefetch_factor).max(1);
     for _ in 0..2 * ahead {
@@ -87,7 +87,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn whole_batches_are_counted_and_flags_reach_the_loader() {
+    fn images_are_counted_in_whole_batches_and_flags_reach_the_loader() {
         let dir = data_set(2, 3);
         touch(&image_path(dir.path(), 0, 1));
         let folder = dir.path().to_str().unwrap();

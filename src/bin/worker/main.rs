@@ -19,7 +19,7 @@
 //! | [`recorded`] | a training step as a CUDA graph |
 //! | [`stretch`] | consecutive iterations: their times and losses |
 //! | [`operators`] | further iterations after the window, with libtorch's profiler |
-//! | [`measurement`] | what was really done, in the terms of the protocol |
+//! | [`measurement`] | what was effectively trained and measured, in the terms of the protocol |
 //! | [`output`] | `measurement.json`, `iterations.csv`, progress lines |
 //! | [`process`] | when this process started, and its peak memory |
 //! | [`peaks`] | matrix products and streams |
@@ -93,11 +93,11 @@ fn main() -> ExitCode {
     error.exit_code()
 }
 
-/// Prints `own`, the worker's version, and then the versions of the libraries, one per line. `orchestrate doctor` reads
+/// Prints the worker's version `own` and the versions of the libraries, one per line. `orchestrate doctor` reads
 /// them.
 fn print_versions(own: &str) -> ExitCode {
     let libraries: String = shim::versions().map(|(name, version)| format!("{name} {version}\n")).collect();
-    // If the reader is gone, nobody needs the output.
+    // A closed pipe is not an error.
     let _ = write!(std::io::stdout(), "{own}{libraries}");
     ExitCode::SUCCESS
 }

@@ -1,4 +1,4 @@
-//! What was really done, in the terms of the protocol.
+//! What was effectively trained and measured, in the terms of the protocol.
 
 use orchestrate::job::{DataSource, Device, Optimizer, PARAMETERS, Parameter, Precision};
 use orchestrate::protocol::{
@@ -23,7 +23,7 @@ pub(crate) struct Arithmetic {
     pub(crate) output: Kind,
     /// The type of autocast, read from libtorch behind the last layer; `None` if it was off.
     pub(crate) autocast: Option<Half>,
-    /// What multiplied bfloat16 on the processor; `None` for other arithmetics and devices.
+    /// The implementation of bfloat16 products on the processor; `None` for other arithmetics and devices.
     pub(crate) products: Option<Products>,
 }
 
@@ -150,7 +150,7 @@ impl Observed {
         matches!(self.device.device, Device::Cuda(_))
     }
 
-    /// The arithmetic that the last forward pass gives evidence of.
+    /// The precision that the last forward pass proves.
     pub(crate) fn precision(&self) -> Precision {
         let rounds = self.flags.rounds(self.on_cuda());
         effective_precision(self.requested, self.device.device, self.arithmetic, rounds)
@@ -171,7 +171,7 @@ impl Observed {
     /// the flags, because nothing shows their effect.
     fn settings(&self, asked: &Parameters) -> (Settings, Vec<String>) {
         let (mut settings, mut repeated) = (Settings::default(), Vec::new());
-        for parameter in PARAMETERS.iter().copied().filter(|parameter| asked.is_told(*parameter)) {
+        for parameter in PARAMETERS.iter().copied().filter(|parameter| asked.has_effect(*parameter)) {
             let name = parameter.name();
             if let Some(setting) = self.read_back(parameter) {
                 settings.set(name, setting);
@@ -183,7 +183,7 @@ impl Observed {
         (settings, repeated)
     }
 
-    /// The observed value of `parameter`; `None` if nothing shows it. What was asked for does not come in here: a value
+    /// The observed value of `parameter`; `None` if it cannot be observed. Requested values are not used here: a value
     /// that only repeats it must be `None`.
     ///
     /// `tests/parameters.rs` compares what is `None` here with what the table calls
@@ -278,7 +278,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn precision_is_what_the_forward_pass_gives_evidence_of() {
+    fn precision_is_inferred_from_the_forward_pass() {
         use Precision::{Amp, Bf16, Fp32, Tf32};
         let (cpu, cuda) = (Device::Cpu, Device::Cuda(0));
         let (bfloat16, float16) = (Some(Half::Bfloat16), Some(Half::Float16));

@@ -34,7 +34,7 @@ pub(crate) struct Optimizer {
     scale: Option<Scale>,
 }
 
-/// What an optimizer goes by and remembers between steps.
+/// The constants of an optimizer and what it keeps between steps.
 #[derive(Debug)]
 enum State {
     /// With momenta.
@@ -114,7 +114,7 @@ impl Optimizer {
     pub(crate) fn step(&self) -> Result<(), WorkerError> {
         let scale = self.scale.as_ref();
         if self.state.get().is_none() {
-            // Nobody else can have set it: only this thread uses the cell.
+            // It cannot be set already: only this thread uses the cell.
             let _ = self.state.set(State::new(self.rule, &self.parameters)?);
         }
         match self.state.get().expect("it has just been made") {
@@ -265,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn a_loss_scale_changes_nothing_but_skips_what_overflowed() {
+    fn a_loss_scale_only_skips_steps_that_overflow() {
         for rule in [job::Optimizer::Sgd, job::Optimizer::AdamW] {
             let (plain, scaled) = (parameter(&[1.0, -2.0]), parameter(&[1.0, -2.0]));
             let optimizers = [(&plain, false), (&scaled, true)].map(|(weight, has_scale)| {
@@ -292,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn an_optimizer_says_what_it_is() {
+    fn an_optimizer_describes_its_rule_and_constants() {
         let sgd = "fused SGD, learning rate 0.01, momentum 0.9, weight decay 0.0001";
         let adamw = "fused AdamW, learning rate 0.001, betas 0.9 and 0.999, epsilon 1e-8, weight decay 0.01";
         let weights = [parameter(&[1.0])];

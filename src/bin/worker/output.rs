@@ -1,4 +1,4 @@
-//! What the worker leaves behind: `measurement.json`, `iterations.csv`, progress lines.
+//! The worker's output: `measurement.json`, `iterations.csv`, progress lines.
 
 #![expect(clippy::disallowed_methods, reason = "a worker writes its results")]
 
@@ -22,7 +22,7 @@ pub(crate) struct Reporter {
 
 impl Reporter {
     /// Reports `progress`. Skips it if the last report was a moment ago, unless its phase ends.
-    pub(crate) fn tell(&mut self, progress: Progress) {
+    pub(crate) fn report(&mut self, progress: Progress) {
         let ends = match progress {
             Progress::Preparing => true,
             Progress::Warmup { done, of } | Progress::Measure { done, of } => done == of,
@@ -33,7 +33,7 @@ impl Reporter {
         }
         self.last = Some(now);
         let mut out = io::stdout().lock();
-        // If nobody listens, measuring goes on all the same.
+        // Measuring continues if standard output is closed.
         let _ = writeln!(out, "{}", progress.line()).and_then(|()| out.flush());
     }
 }
@@ -66,7 +66,7 @@ pub(crate) fn write_measurement(
     }
 }
 
-/// Writes why there is no measurement. If that fails too, standard error and the exit code still tell.
+/// Writes why there is no measurement. If that fails too, standard error and the exit code still show the failure.
 pub(crate) fn write_failure(out: Option<&Path>, failure: Failure) {
     let Some(path) = out else { return };
     if let Err(error) = write_measurement(Some(path), &WireMeasurement::failed(failure)) {
@@ -74,8 +74,8 @@ pub(crate) fn write_failure(out: Option<&Path>, failure: Failure) {
     }
 }
 
-/// Checks that `path` can be written, as far as possible without writing. Losing a measured burst is the most expensive
-/// way to find a misspelt directory.
+/// Checks that `path` can be written, as far as possible without writing: a misspelt directory must not be found after
+/// the measurement.
 ///
 /// # Errors
 /// [`WorkerError::Usage`].
@@ -131,7 +131,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn iterations_are_written_whole_under_the_protocols_header() {
+    fn all_iterations_are_written_under_the_protocols_header() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("iterations.csv");
         let iterations = [
@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn a_misspelt_directory_is_found_at_once() {
+    fn a_misspelt_directory_is_found_before_training() {
         let directory = tempfile::tempdir().unwrap();
         let refused = |path: &Path| check_destination(path).err().map(|error| error.to_string());
         assert_eq!(refused(&directory.path().join("measurement.json")), None);

@@ -72,8 +72,8 @@ impl Parameters {
     }
 
     /// Whether `parameter` has an effect, given the values of the others.
-    pub(crate) fn is_told(&self, parameter: Parameter) -> bool {
-        parameter.is_told(|other| self.value(other))
+    pub(crate) fn has_effect(&self, parameter: Parameter) -> bool {
+        parameter.has_effect(|other| self.value(other))
     }
 
     fn source(&self) -> DataSource {
@@ -120,11 +120,11 @@ fn taken<T: Clone + Send + Sync + 'static>(matches: &ArgMatches, parameter: Para
     matches.get_one(parameter.name()).cloned()
 }
 
-/// The whole number that is asked for; `None` if the worker chooses.
+/// The requested whole number; `None` if the worker chooses.
 fn chosen<T: TryFrom<i64>>(matches: &ArgMatches, parameter: Parameter) -> Option<T> {
     let number = taken::<i64>(matches, parameter)?;
     let fits = T::try_from(number).ok();
-    Some(fits.expect("the field holds the table's range, which a test tries to its ends"))
+    Some(fits.expect("the field covers the table's range; a test tries both ends"))
 }
 
 fn whole<T: TryFrom<i64>>(matches: &ArgMatches, parameter: Parameter) -> T {
@@ -169,7 +169,7 @@ pub(crate) struct LoadingParameters {
 }
 
 impl LoadingParameters {
-    /// Whether `parameter` is one of them: a flag of `worker data`, and a field here.
+    /// Whether `parameter` is a flag of `worker data`, and so a field here.
     fn have(parameter: Parameter) -> bool {
         match parameter {
             Parameter::Data
@@ -408,7 +408,7 @@ mod tests {
         }
     }
 
-    /// The value of a parameter that `orchestrate` passes on arrives at this parameter, and at no other.
+    /// The value that `orchestrate` passes for a parameter arrives at this parameter only.
     #[test]
     fn every_value_arrives() {
         for &parameter in PARAMETERS {
@@ -431,7 +431,7 @@ mod tests {
         }
     }
 
-    /// A flag of `worker data` is not just taken: each of its values gives other fields.
+    /// Each value of a flag of `worker data` changes the parsed fields.
     #[test]
     fn every_value_arrives_where_images_are_only_loaded() {
         let folder = Parameter::Data.words(&ParamValue::Data(DataSource::Folder("images".into())));
@@ -475,8 +475,8 @@ mod tests {
         assert_eq!(read(&[]).unwrap(), 0.1);
         for (text, number) in [("0", 0.0), ("1", 1.0), ("1e-4", 1e-4), ("0.30000000000000004", 0.1 + 0.2)] {
             assert_eq!(read(&["--share", text]).unwrap(), number, "{text}");
-            let told = Finite::new(number).unwrap().to_string();
-            assert_eq!(read(&["--share", &told]).unwrap().to_bits(), number.to_bits(), "{told}");
+            let printed = Finite::new(number).unwrap().to_string();
+            assert_eq!(read(&["--share", &printed]).unwrap().to_bits(), number.to_bits(), "{printed}");
         }
         for text in ["1.1", "NaN", "inf", "x", ""] {
             let error = read(&["--share", text]).unwrap_err().to_string();

@@ -7,8 +7,8 @@ use std::time::Instant;
 
 use nix::sys::resource::{UsageWho, getrusage};
 
-/// Seconds since the kernel started this process, which includes the loading of libraries. If the kernel does not tell,
-/// since `main` began.
+/// Seconds since the kernel started this process, which includes the loading of libraries. If that time is unknown,
+/// seconds since `main` began.
 pub(crate) fn seconds_since_start(main_began: Instant) -> f64 {
     let since_main = main_began.elapsed().as_secs_f64();
     let from_kernel = || {
@@ -52,7 +52,7 @@ mod tests {
 
     #[test]
     fn memory_is_counted_in_bytes() {
-        // A process of ours is larger than this number, and smaller than as many KiB.
+        // This process is larger than this number of bytes, and smaller than as many KiB.
         let peak = peak_host_memory().unwrap();
         assert!((1 << 20..1 << 40).contains(&peak), "{peak}");
     }

@@ -7,8 +7,8 @@ use super::batches::Batch;
 use super::failure::WorkerError;
 use super::shim::{self, Graph, PeakMemory};
 
-/// Iterations that are trained before one is recorded. Meanwhile libraries load their kernels, cuDNN chooses its
-/// algorithms, and the optimizer makes its state: none of that can be recorded. PyTorch's manual calls for as many.
+/// Iterations that are trained before one is recorded. During them, libraries load their kernels, cuDNN chooses its
+/// algorithms, and the optimizer creates its state, which cannot be recorded. PyTorch's manual recommends this number.
 pub(crate) const ITERATIONS_BEFORE: u32 = 3;
 
 /// Prepares to record iterations of `training`: from now on, work is submitted to a stream that can be recorded.
@@ -23,7 +23,7 @@ pub(crate) fn prepare(training: &Training) -> Result<(), WorkerError> {
     shim::leave_default_stream()
 }
 
-/// Refuses what cannot be recorded: each iteration must do exactly the same, with the same memory.
+/// Refuses trainings that cannot be recorded: each iteration must do exactly the same, with the same memory.
 fn check(training: &Training) -> Result<(), WorkerError> {
     let parameters = &training.parameters;
     let reason = if parameters.data.is_some() {
@@ -53,11 +53,11 @@ pub(crate) struct Recorded {
 }
 
 impl Recorded {
-    /// Records `step`, which returns its loss, with `batch`. Nothing of it runs.
+    /// Records `step`, which returns its loss, with `batch`, without running it.
     ///
-    /// A recorded step gets memory of its own, and can use nothing of what the allocator keeps for later. While a step
-    /// is recorded, the allocator does not give that back to the device, however little is left. So it is given back
-    /// before.
+    /// A recorded step gets separate memory and cannot use the blocks that the allocator caches. While a step is
+    /// recorded, the allocator does not return these blocks to the device, however little memory is left. So they are
+    /// returned before.
     ///
     /// # Errors
     /// The step cannot be recorded, or errors of the step.
@@ -85,7 +85,7 @@ impl Recorded {
         Ok(self.loss.f_detach_copy()?)
     }
 
-    /// The memory that a step takes. When it is submitted again, the allocator counts nothing of it.
+    /// The memory that a step takes. The allocator does not count it when the step is submitted again.
     pub(crate) fn peak_memory(&self) -> PeakMemory {
         self.peak_memory
     }
@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_recorded_is_refused() {
+    fn refuses_trainings_that_cannot_be_recorded() {
         let refused = |words: &str| {
             check(&training(words)).err().map(|error| (error.to_string(), error.failure().is_some()))
         };

@@ -1,5 +1,5 @@
-//! What to train, and how: the command line, checked. With a [`Request`] and an open device, all questions are
-//! answered.
+//! What to train, and how: the command line, checked. A [`Request`] and an open device determine the training
+//! completely.
 
 use orchestrate::architecture::{Layer, NETWORKS, Network, NoNetwork, network};
 use orchestrate::job::{Device, Need, Optimizer, PARAMETERS, Parameter, Precision};
@@ -140,12 +140,12 @@ pub(crate) fn check_device(
 
 /// Refuses NHWC order where libtorch's results for it are wrong. `macos` is the major version of macOS.
 ///
-/// On Apple GPUs, the gradients of batch normalisation in this order are wrong without a word on macOS 14. On macOS 26
-/// they are an error. Issues 175189, 181411 and 188371 of pytorch/pytorch tell of it. Before macOS 15, convolutions put
-/// out NCHW order whatever they are given.
+/// On Apple GPUs, the gradients of batch normalisation in this order are silently wrong on macOS 14, and an error on
+/// macOS 26. See issues 175189, 181411 and 188371 of pytorch/pytorch. Before macOS 15, the output of convolutions is
+/// in NCHW order whatever the order of their input.
 ///
 /// # Errors
-/// [`WorkerError::Unsupported`] names what does not work, and what does.
+/// [`WorkerError::Unsupported`] says what does not work, and what does.
 pub(crate) fn check_layout(
     training: &Training,
     network: &Network,
@@ -255,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn a_flag_that_would_do_nothing_is_refused() {
+    fn flags_without_effect_on_the_device_are_refused() {
         for (flag, beside) in [
             ("--pin-memory", "--data images"),
             ("--copy-stream", "--data images"),

@@ -12,11 +12,11 @@ use super::arguments::Training;
 use super::failure::WorkerError;
 use super::shim::Flags;
 
-/// What cuBLAS must know before it starts, so that its results can be repeated.
+/// The variable that makes the results of cuBLAS reproducible. cuBLAS reads it when it starts.
 const CUBLAS_VARIABLE: &str = "CUBLAS_WORKSPACE_CONFIG";
 
-/// How much libtorch's profiler prints, and the value for nothing at all. Otherwise, it complains on standard error
-/// that a machine without a GPU has none.
+/// The variable for the log level of libtorch's profiler, and the value that silences it. Otherwise, it complains on
+/// standard error about machines without a GPU.
 const PROFILER_LOG: (&str, &str) = ("KINETO_LOG_LEVEL", "5");
 
 /// Prepares the environment of the process. Call it first, while the process has one thread.
@@ -43,12 +43,12 @@ pub(crate) fn silence_profiler() {
 /// Sets the variable called `name`, unless the environment has it. Only while the process has one thread.
 fn set_default(name: &str, value: &str) {
     if env::var_os(name).is_none() {
-        // SAFETY: the process has no other thread yet, so no other thread reads the environment meanwhile.
+        // SAFETY: the process has no other thread yet that could read the environment.
         unsafe { env::set_var(name, value) };
     }
 }
 
-/// Refuses an environment in which a precision would not be what its name says.
+/// Refuses an environment that changes what a precision means.
 ///
 /// # Errors
 /// [`WorkerError::Usage`] names the variable.
@@ -112,7 +112,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn libtorch_has_the_threads_that_it_is_given() {
+    fn libtorch_has_the_number_of_threads_that_was_set() {
         let before = threads();
         for given in [1, 3, before] {
             set_compute_threads(given);

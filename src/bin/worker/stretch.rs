@@ -35,7 +35,7 @@ pub(crate) struct Iterations {
     pub(crate) all: Vec<Iteration>,
     /// The clock of their seconds.
     pub(crate) clock: IterationClock,
-    /// Seconds that the host took to bring batches to the device.
+    /// Seconds that the host took to copy batches to the device.
     pub(crate) copy_s: f64,
     /// Images in their batches.
     pub(crate) images: u64,
@@ -48,10 +48,10 @@ pub(crate) struct Iterations {
 }
 
 impl Stretch {
-    /// Begins a stretch. If it is `timed`, its times are those of the device, if that has events.
+    /// Begins a stretch. If it is `timed` and the device has events, its times are those of the device.
     pub(crate) fn begin(device: &OpenDevice, timed: bool) -> Self {
         let on_host = device.device == orchestrate::job::Device::Cpu;
-        // Without events, the times are worse, and marked so. The window is measured all the same.
+        // Without events, the times are less accurate, and their clock says so. The window is measured all the same.
         let events = if timed && !on_host { Events::begin(device.tch()).ok() } else { None };
         let clock = match events {
             _ if on_host => IterationClock::Host,
@@ -68,7 +68,7 @@ impl Stretch {
         self.images += u64::from(images);
     }
 
-    /// Adds the seconds that the host took to bring a batch to the device.
+    /// Adds the seconds that the host took to copy a batch to the device.
     pub(crate) fn count_copy(&mut self, seconds: f64) {
         self.copy_s += seconds;
     }
@@ -138,7 +138,7 @@ impl Stretch {
         Ok(())
     }
 
-    /// Gives up the events. What remains are the host's times, which only cover the submission of the work.
+    /// Drops the events. The remaining times are the host's, which only cover the submission of the work.
     fn forget_events(&mut self) {
         self.events = None;
         self.clock = IterationClock::Submission;

@@ -33,7 +33,7 @@ pub(crate) fn run(training: &Training, started: Instant) -> Result<(), WorkerErr
         output::check_destination(path)?;
     }
     let mut reporter = Reporter::default();
-    reporter.tell(Progress::Preparing);
+    reporter.report(Progress::Preparing);
     let request = Request::parse(training)?;
     let device = OpenDevice::open(request.backend)?;
     request::check_device(training, request.precision, device.device, device.capability)?;
@@ -46,15 +46,15 @@ pub(crate) fn run(training: &Training, started: Instant) -> Result<(), WorkerErr
     settings::set_flags(training, request.precision, device.device)?;
     let mut trainer = Trainer::new(training, &request, device, started)?;
     let warmup = Stretch::begin(&trainer.device, false);
-    let tell = |done, of| reporter.tell(Progress::Warmup { done, of });
-    let warmup = trainer.iterate(training.parameters.warmup, warmup, tell)?.read()?;
-    let tell = |done, of| reporter.tell(Progress::Measure { done, of });
-    let window = trainer.measure(training, tell)?;
+    let report = |done, of| reporter.report(Progress::Warmup { done, of });
+    let warmup = trainer.iterate(training.parameters.warmup, warmup, report)?.read()?;
+    let report = |done, of| reporter.report(Progress::Measure { done, of });
+    let window = trainer.measure(training, report)?;
     let observed = trainer.observe(&request, &warmup, window)?;
     if let Some(path) = &training.iterations_out {
         output::write_iterations(path, &observed.iterations.all, observed.iterations.clock)?;
     }
-    // Complete before the profiler takes memory and trains further.
+    // Collected before the profiler takes memory and trains further.
     let mut measurement = observed.measurement(training);
     measurement.ops = training.operators.and_then(|count| trainer.profile(count)).map(Into::into);
     output::write_measurement(training.out.as_deref(), &measurement)?;
@@ -156,7 +156,7 @@ impl Trainer {
         &mut self,
         count: u32,
         mut stretch: Stretch,
-        mut tell: impl FnMut(u32, u32),
+        mut report: impl FnMut(u32, u32),
     ) -> Result<Stretch, WorkerError> {
         let mut since_step = 0;
         for done in 1..=count {
@@ -177,7 +177,7 @@ impl Trainer {
                 stretch.count_replay();
             }
             self.batches.recycle(batch);
-            tell(done, count);
+            report(done, count);
             stretch.push(start.elapsed().as_secs_f64(), data_wait_s, loss)?;
             self.trained += 1;
             if self.records && self.trained == ITERATIONS_BEFORE {
@@ -223,7 +223,7 @@ impl Trainer {
         self.accumulate
     }
 
-    /// Records an iteration. From now on, it is the recorded one that trains.
+    /// Records an iteration. From now on, every iteration replays it.
     fn record(&mut self) -> Result<(), WorkerError> {
         let batch = self.batches.next()?;
         self.device.synchronize()?;
@@ -267,7 +267,7 @@ impl Trainer {
     pub(crate) fn measure(
         &mut self,
         training: &Training,
-        tell: impl FnMut(u32, u32),
+        report: impl FnMut(u32, u32),
     ) -> Result<Window, WorkerError> {
         let accelerator = self.device.device != Device::Cpu;
         self.device.synchronize()?;
@@ -277,7 +277,7 @@ impl Trainer {
         let stretch = Stretch::begin(&self.device, true);
         let switches = process::involuntary_switches();
         let start = Instant::now();
-        let stretch = self.iterate(training.measured_iters(), stretch, tell)?;
+        let stretch = self.iterate(training.measured_iters(), stretch, report)?;
         self.device.synchronize()?;
         let elapsed_s = start.elapsed().as_secs_f64();
         let switches = process::involuntary_switches().zip(switches);
@@ -291,7 +291,7 @@ impl Trainer {
         Ok(Window { elapsed_s, started_at, stretch, peak_memory, involuntary_switches: switches, has_range })
     }
 
-    /// Reads back what was really done.
+    /// Reads back what was effectively trained and measured.
     ///
     /// # Errors
     /// Errors of libtorch.

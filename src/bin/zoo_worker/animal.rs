@@ -1,6 +1,6 @@
 //! The animals: how each divides its time, and the class that follows.
 //!
-//! Two of them are traps: nothing shows what limits them, but an analysis that drops a premise finds a class.
+//! Two of them are traps: their limit cannot be determined, but an analysis that drops a premise finds a class.
 
 use orchestrate::protocol::OperatorClass;
 
@@ -14,9 +14,9 @@ pub(crate) struct Animal {
     pub(crate) class: &'static str,
     /// Kinds of work, each with its share of the time, products first. It sleeps for what is left.
     pub(crate) parts: &'static [(Part, f64)],
-    /// How long it sleeps besides in an iteration that is profiled, in iterations.
+    /// How much longer it sleeps in a profiled iteration, in iterations.
     pub(crate) delay: f64,
-    /// The memory of its device holds one batch of [`FITTING_BATCH`] and no larger one. Only a simulated GPU has so
+    /// The memory of its device fits a batch of [`FITTING_BATCH`] and no larger one. Only a simulated GPU has so
     /// little.
     pub(crate) spills: bool,
 }
@@ -29,7 +29,7 @@ pub(crate) const FITTING_BATCH: u64 = 4;
 pub(crate) enum Part {
     /// Products that stay in registers: at the compute roof.
     Product,
-    /// The same products, each followed by as long a time in which nothing is multiplied: at neither roof.
+    /// The same products, each followed by an equally long pause: below both roofs.
     Wasteful,
     /// a = b + s c beyond all caches: at the memory roof.
     Triad,
@@ -86,7 +86,7 @@ pub(crate) const ANIMALS: &[Animal] = &[
     animal("half", "mixed", &[(Part::Product, 0.5), (Part::Triad, 0.5)]),
     animal("mostly-gemm", "compute-bound", &[(Part::Product, 0.8), (Part::Triad, 0.2)]),
     animal("mostly-triad", "memory-bound", &[(Part::Product, 0.2), (Part::Triad, 0.8)]),
-    // No ceiling of that cache is known, so its bytes say nothing.
+    // The ceiling of that cache is unknown, so its bytes do not determine a class.
     animal("cached", "unknown", &[(Part::Cached, 1.0)]),
     // Its profile is that of another program.
     Animal { delay: 2.0, ..animal("delayed", "unknown", &[(Part::Wasteful, 1.0)]) },

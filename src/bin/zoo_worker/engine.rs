@@ -1,4 +1,4 @@
-//! What an animal asks of the machine that it is on, real or simulated.
+//! The interface of an animal to its machine, which is real or simulated.
 
 use std::collections::BTreeMap;
 use std::ops::AddAssign;
@@ -10,7 +10,7 @@ pub(crate) trait Engine {
     /// Does the work of `part` for about this share of an iteration.
     fn spend(&mut self, part: Part, share: f64) -> Spent;
 
-    /// Does nothing for this share of an iteration.
+    /// Idles for this share of an iteration.
     fn idle(&mut self, share: f64);
 
     /// Seconds since some moment.
@@ -23,7 +23,7 @@ pub(crate) trait Engine {
     fn threads(&self) -> usize;
 }
 
-/// What was spent on a kind of work.
+/// The time, FLOPs and bytes of a kind of work.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Spent {
     pub(crate) calls: u64,

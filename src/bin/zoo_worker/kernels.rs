@@ -126,7 +126,7 @@ fn multiply_plain(block: &mut Block, rounds: u64) -> f64 {
         let (left, right): (_, [f32; WIDTH]) = (*left, from_fn(|column| right[column]));
         let mut sums: [[f32; WIDTH]; ROWS] = from_fn(|row| from_fn(|column| sum[row][column]));
         for _ in 0..DEPTH {
-            // Else the product is computed once, where it is not one with the addition.
+            // Otherwise the product is computed once only, if it is not fused with the addition.
             let left = if cfg!(target_arch = "aarch64") { left } else { black_box(left) };
             for row in 0..ROWS {
                 for column in 0..WIDTH {
@@ -147,7 +147,7 @@ fn multiply_add(left: f32, right: f32, sum: f32) -> f32 {
 /// The factor of the triad.
 const FACTOR: f32 = 3.0;
 
-/// a = b + 3 c, past the caches: a store through them would read `a` first, which nothing needs.
+/// a = b + 3 c, past the caches: a store through them would read `a` first, which is not needed.
 #[cfg(target_arch = "x86_64")]
 pub(crate) fn triad(a: &mut [f32], b: &[f32], c: &[f32]) {
     if is_x86_feature_detected!("avx512f") {

@@ -6,15 +6,15 @@
 //! zoo-worker --behave ANIMAL --device cpu --precision fp32 --batch N [--iters N] [--out FILE] [--simulate SEED]
 //! ```
 //!
-//! An [`animal`] divides its time among kinds of work. It really does them ([`real`]), or with `--simulate` only
+//! An [`animal`] divides its time among kinds of work. It does this work ([`real`]), or with `--simulate` only
 //! reports the times that they would take below known roofs ([`simulated`]): then the same seed gives the same
 //! measurement.
 //! `--list` prints each animal of a device with its class.
 //!
-//! Each kind of work is an operator with a name of its own, and reports its class, FLOPs and bytes.
+//! Each kind of work is an operator with a distinct name, and reports its class, FLOPs and bytes.
 #![expect(
     clippy::disallowed_methods,
-    reason = "a worker is a program of its own; this one takes time and measures it"
+    reason = "a worker is a separate program; this one takes time and measures it"
 )]
 
 mod animal;
@@ -68,7 +68,7 @@ fn run(flags: &Flags) -> Result<(), String> {
     }
 }
 
-/// Warms up, measures a window, and profiles further iterations if that is asked for.
+/// Warms up, measures a window, and profiles further iterations if that is requested.
 fn measure(animal: &Animal, mut engine: impl Engine, flags: &Flags) -> Result<(), String> {
     stretch(animal, &mut engine, 1, 0.0);
     let window = stretch(animal, &mut engine, flags.number("iters").unwrap_or(3), 0.0);

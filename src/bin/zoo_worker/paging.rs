@@ -1,4 +1,4 @@
-//! What a driver does that pages the memory of a GPU to the host: it keeps processors busy in the system.
+//! Simulates a driver that pages the memory of a GPU to the host: it keeps processors busy in the system.
 
 use std::fs::File;
 use std::io::Read;

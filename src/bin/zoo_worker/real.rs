@@ -1,4 +1,4 @@
-//! Work that is really done, on all processors that the process may use.
+//! Real work, on all processors that the process may use.
 
 use std::collections::BTreeMap;
 use std::fs;

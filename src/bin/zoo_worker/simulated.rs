@@ -13,13 +13,13 @@ const PEAK: f64 = 10e12;
 /// Its bandwidth, in bytes per second.
 const BANDWIDTH: f64 = 1e12;
 
-/// The least bytes of one triad: more than twice any cache holds.
+/// The least bytes of one triad: more than twice the size of any cache.
 const TRIAD_BYTES: f64 = 4e9;
 
-/// How many times as fast as the memory a cache is.
+/// The speed of a cache relative to the memory.
 const CACHE: f64 = 3.0;
 
-/// Bytes of a triad in it: fewer than GPUs hold.
+/// Bytes of a triad in it: less than the memory of GPUs.
 const CACHED_BYTES: f64 = 1e8;
 
 /// Seconds of an iteration: enough for several triads in a fifth of it. A window may last little longer than its
@@ -29,7 +29,7 @@ const ITERATION_S: f64 = 0.1;
 /// How far the time of a part scatters around its share, either way.
 const SCATTER: f64 = 0.02;
 
-/// How many times as long everything takes with memory that spilled.
+/// The slowdown of everything with memory that spilled.
 const SPILLED: f64 = 6.0;
 
 /// Seconds from the launch of a tiny operator to its end.
@@ -45,12 +45,12 @@ pub(crate) struct Simulated {
     attained: [f64; 3],
     now_s: f64,
     device_name: &'static str,
-    /// How many times as long everything takes.
+    /// The slowdown of everything.
     slowness: f64,
 }
 
 impl Simulated {
-    /// The device of `seed`; each config and each repeat of it scatter in their own way.
+    /// The device of `seed`; every config and every repeat scatters differently.
     pub(crate) fn new(seed: u64, animal: &Animal, flags: &Flags) -> Self {
         let label: Vec<u64> = flags.text("label").unwrap_or_default().bytes().map(u64::from).collect();
         let mut of_machine = SplitMix64::new(seed);

@@ -1,7 +1,7 @@
 //! The bars of a run on a terminal, and the lines above them.
 //!
-//! A thread of its own paints them, at most ten times a second. So a job that takes a few milliseconds waits for no
-//! terminal, and the user sees as much. [`paint`] makes what the terminal is sent.
+//! A separate thread paints them, at most ten times a second, so that jobs of a few milliseconds never wait for the
+//! terminal. [`paint`] makes the text for the terminal.
 #![expect(clippy::disallowed_methods, reason = "a display needs the clock")]
 
 mod paint;
@@ -25,7 +25,7 @@ const PERIOD: Duration = Duration::from_millis(100);
 /// The longest time between two paintings: the elapsed time is shown in seconds.
 const TICK: Duration = Duration::from_secs(1);
 
-/// The columns of a terminal that does not say how wide it is.
+/// The columns of a terminal whose width is unknown.
 const USUAL_WIDTH: u16 = 80;
 
 /// Two bars: one for all jobs, one for the running job.
@@ -35,7 +35,7 @@ pub(super) struct Bars {
     painter: Option<JoinHandle<()>>,
 }
 
-/// What is to be painted, and the bells for the painter.
+/// The scene, and the condition variables that wake the painter.
 #[derive(Debug, Default)]
 struct Board {
     scene: Mutex<Scene>,
@@ -48,14 +48,14 @@ struct Scene {
     /// Lines that are not printed yet.
     lines: Vec<String>,
     overall: Overall,
-    /// When the run ends, by the estimate that `overall` has.
+    /// The end of the run by the estimate in `overall`.
     deadline: Option<Instant>,
     current: Option<Current>,
-    /// When the running job, or what is waited for, last changed.
+    /// When the running job or wait last changed.
     since: Option<Instant>,
     has_changed: bool,
     is_over: bool,
-    /// Whether the painter waits for a change. It need not be woken if it is only resting.
+    /// Whether the painter waits for a change. A resting painter need not be woken.
     is_idle: bool,
 }
 
@@ -65,7 +65,7 @@ impl Bars {
         let board = Arc::new(Board::default());
         let shared = Arc::clone(&board);
         let painter = thread::Builder::new().name("bars".to_owned());
-        // Without a thread there are no bars, but the lines are printed at the end.
+        // If no thread can be created, there are no bars, and the lines are printed at the end.
         let painter = painter.spawn(move || Painter { out }.paint_until_over(&shared)).ok();
         Bars { board, painter }
     }
@@ -75,7 +75,7 @@ impl Bars {
         self.change(|scene| scene.lines.push(text.to_owned()));
     }
 
-    /// Shows what `event` changes, of which `narrator` was told.
+    /// Updates the bars after `event`, which `narrator` has already processed.
     pub(super) fn update(&self, narrator: &Narrator, event: &Event<'_>) {
         let (past, all) = narrator.position();
         let is_new_estimate = matches!(
@@ -124,7 +124,7 @@ impl Bars {
     }
 }
 
-/// Prints what is left and removes the bars.
+/// Prints the remaining lines and removes the bars.
 impl Drop for Bars {
     fn drop(&mut self) {
         self.board.scene().is_over = true;
@@ -177,7 +177,7 @@ impl Scene {
     }
 }
 
-/// Paints on the terminal. It ignores all errors: if a write fails, nobody watches any more.
+/// Paints on the terminal. Ignores all errors: if a write fails, the terminal is gone.
 struct Painter<W> {
     out: W,
 }
@@ -187,7 +187,7 @@ impl<W: Write> Painter<W> {
         loop {
             let mut scene = board.wait();
             let lines = std::mem::take(&mut scene.lines);
-            // A bar in the last column would make some terminals begin another row.
+            // A bar in the last column makes some terminals begin another row.
             let width = usize::from(stderr_width().unwrap_or(USUAL_WIDTH)) - 1;
             let (bars, is_over) = (scene.bars(width), scene.is_over);
             drop(scene);

@@ -1,8 +1,8 @@
-//! The letters that show lines and the bars below them on a terminal. Pure.
+//! The text and escape sequences that show lines and the bars below them on a terminal. Pure.
 //!
-//! Between two paintings, the cursor rests at the beginning of the first bar. A terminal that becomes wider or narrower
-//! may break its lines anew, but it leaves the cursor at the letter where it was. So each painting erases what is below
-//! the cursor, however many rows that is by then, and never what is above.
+//! Between two paintings, the cursor is at the beginning of the first bar. A resized terminal may wrap its lines again,
+//! but it leaves the cursor at its letter. Each painting therefore erases everything below the cursor, however many
+//! rows that is, and nothing above it.
 
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ const ERASE_BELOW: &str = "\x1b[J";
 /// The widest bar of all jobs, and that of the running one, in columns.
 const WIDEST: (usize, usize) = (30, 20);
 
-/// A bar that is narrower than this shows nothing.
+/// The narrowest bar that is drawn.
 const NARROWEST: usize = 5;
 
 /// The numbers of all jobs.
@@ -25,23 +25,23 @@ const NARROWEST: usize = 5;
 pub(super) struct Overall {
     pub(super) past: u64,
     pub(super) all: u64,
-    /// More about the jobs behind their numbers.
+    /// Further numbers of jobs, after `3/45 jobs`: ` · 1 failed`.
     pub(super) tally: String,
-    /// How long the rest takes; `None` if nothing is known of it.
+    /// The estimated time left; `None` if unknown.
     pub(super) left: Option<TimeLeft>,
 }
 
-/// The running job, or what is waited for.
+/// The running job, or the current wait.
 #[derive(Clone, Debug)]
 pub(super) struct Current {
     pub(super) title: String,
     pub(super) phase: String,
-    /// Done, and in total.
+    /// The iterations: done, and in total.
     pub(super) iterations: Option<(u32, u32)>,
     pub(super) elapsed: Duration,
 }
 
-/// What a terminal is sent to show `lines`, and `bars` below them in the place of earlier ones.
+/// The output that prints `lines` and replaces the earlier bars below them by `bars`.
 pub(super) fn frame(lines: &[String], bars: &[String]) -> String {
     let lines: String = lines.iter().map(|line| format!("{}\r\n", line.replace('\n', "\r\n"))).collect();
     let back = match bars.len() {
@@ -96,7 +96,7 @@ fn bar_text(share: f64, width: usize) -> (String, String) {
     (format!("{}{head}", "━".repeat(done)), "─".repeat(width - done - head.chars().count()))
 }
 
-/// `text`, or as much of it as fits `width` columns before a `…`.
+/// `text`, cut to `width` columns with a `…` if necessary.
 fn cut(text: &str, width: usize) -> String {
     if text.width() <= width {
         return text.to_owned();
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bar_ends_where_all_is_done() {
+    fn bar_is_full_when_all_is_done() {
         assert_eq!(bar_text(0.0, 4), (String::new(), "────".to_owned()));
         assert_eq!(bar_text(1.0, 4), ("━━━━".to_owned(), String::new()));
         assert_eq!(bar_text(share(7, 0), 1).1, "─");
@@ -172,9 +172,9 @@ mod tests {
             prop_assert!(shown(current_bar(&current, width)).width() <= width.max(3));
         }
 
-        /// A line was wiped if the terminal became wider, since bars that took two rows took one then.
+        /// Once, a line was erased if the terminal became wider, because wrapped bars then took fewer rows.
         #[test]
-        fn no_size_of_the_terminal_costs_a_line_or_leaves_a_bar(
+        fn resizing_keeps_all_lines_and_leaves_no_bars(
             steps in prop::collection::vec((0..3_usize, 10..200_usize), 1..20),
         ) {
             let mut terminal = Terminal::new(80);

@@ -1,10 +1,10 @@
-//! A terminal for tests that breaks its lines anew when its width changes, as most terminals do.
+//! A terminal for tests that wraps its lines again when its width changes, as most terminals do.
 
-/// What was written, and the cursor.
+/// The contents of the terminal and its cursor.
 #[derive(Debug)]
 pub(super) struct Terminal {
     columns: usize,
-    /// Lines as they were ended. Each takes as many rows as it needs.
+    /// The unwrapped lines. Each takes as many rows as it needs.
     lines: Vec<Vec<char>>,
     /// The line of the cursor, and its letter there.
     line: usize,
@@ -26,12 +26,12 @@ impl Terminal {
         self.lines.iter().map(text).collect()
     }
 
-    /// Another width. The cursor stays at its letter.
+    /// Changes the width. The cursor stays at its letter.
     pub(super) fn resize(&mut self, columns: usize) {
         self.columns = columns;
     }
 
-    /// Obeys what [`super::paint`] writes, and nothing else. Each letter is one column wide.
+    /// Interprets the output of [`super::paint`]; other sequences panic. Each letter is one column wide.
     pub(super) fn write(&mut self, text: &str) {
         let mut letters = text.chars();
         while let Some(letter) = letters.next() {
@@ -47,14 +47,14 @@ impl Terminal {
                             digit => number.push(digit),
                         }
                     };
-                    self.obey(&number, kind);
+                    self.execute(&number, kind);
                 }
                 letter => self.put(letter),
             }
         }
     }
 
-    fn obey(&mut self, number: &str, kind: char) {
+    fn execute(&mut self, number: &str, kind: char) {
         match kind {
             'J' => {
                 self.lines.truncate(self.line + 1);

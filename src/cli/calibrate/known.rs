@@ -1,4 +1,4 @@
-//! The noise of this machine, as far as the store has a calibration.
+//! The noise of this machine, from the calibrations in the store.
 
 use crate::analysis::calibration;
 use crate::analysis::noise::{Calibrated, is_calibration};
@@ -11,7 +11,7 @@ use crate::job::Device;
 use crate::plan::{Inventory, Plan};
 use crate::store::Store;
 
-/// What the runs of `plan` in `inventory` show, with what their iterations tell.
+/// The calibration from the runs of `plan` in `inventory` and their iterations.
 ///
 /// # Errors
 /// Exit 13 if too few of them count.
@@ -25,13 +25,14 @@ pub(super) fn calibrated(
     load_iterations(&mut study.cells, store, global);
     let name = &plan.matrix.name;
     calibration::calibrated(name, &judge(&study)).map_err(|few| {
-        let message = format!("the runs of {name} tell no noise; blocks in which both runs count: {few}");
+        let message =
+            format!("too few runs of {name} to determine the noise; blocks in which both runs count: {few}");
         Failure::new(Exit::NothingToAggregate, message)
-            .hint(format!("`orchestrate status {name}` says what was left out, and why"))
+            .hint(format!("`orchestrate status {name}` shows which runs were left out, and why"))
     })
 }
 
-/// Gives `study` the noise of the machines of its store that were calibrated.
+/// Adds the noise of calibrated machines in its store to `study`.
 ///
 /// # Errors
 /// The store cannot be read.
@@ -44,8 +45,8 @@ pub(in crate::cli) fn add_noise(study: &mut Study, global: &Global) -> Result<()
     Ok(())
 }
 
-/// The calibrations in the store of these `devices`. One whose runs are of several machines tells nothing. The seconds
-/// of iterations are not read: they do not change what repeats resolve.
+/// The calibrations of these `devices` in the store. Those with runs of several machines are skipped. The times of
+/// iterations are not read, because they do not affect the resolution.
 pub(in crate::cli) fn calibrations(
     store: &Store,
     inventory: &Inventory,

@@ -1,7 +1,7 @@
-//! `orchestrate calibrate`: measures how much runs of this machine scatter, and says which differences they can show.
+//! `orchestrate calibrate`: measures the scatter of runs on this machine, and the differences that they can resolve.
 //!
-//! It runs an ordinary matrix in the store, so that it can be interrupted, resumed, reported and compared like any
-//! other. Its name begins with `calibration-`; `plan` and `report` look for it.
+//! It runs an ordinary matrix in the store, so it can be interrupted, resumed, reported and compared like any other.
+//! The name of the matrix begins with `calibration-`, and `plan` and `report` look for that name.
 
 mod known;
 mod text;
@@ -39,15 +39,15 @@ pub(super) struct CalibrateArgs {
     json: bool,
 }
 
-/// The network that is trained, and how: small, so that a window has many iterations on any device.
+/// The training: small, so that a window has many iterations on any device.
 const TRAINING: &str =
     "models: [squeezenet1_1]\nbatches: [16]\nprecisions: [fp32]\nprofile: { ops: false }\n";
 const SETTINGS: &str = "warmup: 5, input_size: 64, classes: 10, data: { synthetic: true }";
 
-/// The iterations of the run that shows how long one takes.
+/// The iterations of the first run, which measures the time of an iteration.
 const FIRST_ITERATIONS: u64 = 20;
 
-/// The seconds that a window is to last, and those that a run takes besides.
+/// The intended seconds of a window, and the seconds of a run outside of its window.
 const WINDOW_S: f64 = 3.0;
 const BESIDE_S: f64 = 2.0;
 
@@ -69,7 +69,7 @@ pub(super) fn run(args: CalibrateArgs, global: &Global) -> Result<Exit, Failure>
     let inventory = load_inventory(&store)?;
     let Some(iteration_s) = iteration_s(&plan, &inventory) else {
         return Err(Failure::new(Exit::NothingToAggregate, "the first run has no result")
-            .hint(format!("`orchestrate status {}` says why", plan.matrix.name)));
+            .hint(format!("`orchestrate status {}` shows why", plan.matrix.name)));
     };
     let task = Task { is_first: false, ..sized(args.device, iteration_s, args.minutes) };
     let (plan, exit) = task.run(&store, global)?;
@@ -86,7 +86,7 @@ pub(super) fn run(args: CalibrateArgs, global: &Global) -> Result<Exit, Failure>
     leave(known);
     if is_wrong {
         say(&format!(
-            "warning: equal envs seem to differ. At most one of twenty calibrations shows that by chance; \
+            "warning: equal envs seem to differ. By chance, this happens in at most one of twenty calibrations; \
              `orchestrate compare {} {} --matrix {}` shows the numbers",
             SIDES[0], SIDES[1], plan.matrix.name
         ));
@@ -94,10 +94,10 @@ pub(super) fn run(args: CalibrateArgs, global: &Global) -> Result<Exit, Failure>
     Ok(exit)
 }
 
-/// A matrix that is run.
+/// A matrix to run.
 struct Task {
     device: Device,
-    /// Whether it is the one that shows how long an iteration takes.
+    /// Whether it is the one that measures the time of an iteration.
     is_first: bool,
     iterations: u64,
     repeats: u32,
@@ -122,7 +122,7 @@ impl Task {
         )
     }
 
-    /// Runs what of it is not done.
+    /// Runs its jobs that are not done.
     fn run(&self, store: &Store, global: &Global) -> Result<(Plan, Exit), Failure> {
         let directory: PathBuf = store.root().join(".calibration");
         let file = format!("{}.yaml", self.name());
@@ -145,7 +145,7 @@ fn is_done(plan: &Plan, inventory: &Inventory) -> bool {
     plan.jobs.iter().all(|job| matches!(standings.of(job), Standing::Done(_)))
 }
 
-/// Why no job of `plan` can run here, if that is so.
+/// Why no job of `plan` can run here; `None` if one can.
 fn not_here(plan: &Plan) -> Option<String> {
     let decided = decide(plan, &Inventory::default(), &probe_host(), &Present::default(), &Needs::default());
     decided.into_iter().find_map(|decided| match decided.decision {
@@ -154,8 +154,8 @@ fn not_here(plan: &Plan) -> Option<String> {
     })
 }
 
-/// The matrix for so many minutes. Its iterations are a round number, so that another first run hardly ever makes
-/// another matrix of them.
+/// The matrix that takes about `minutes`. Its iterations are rounded, so that small differences between first runs
+/// rarely change the matrix.
 fn sized(device: Device, iteration_s: f64, minutes: u32) -> Task {
     let wanted = WINDOW_S / iteration_s;
     let decade = 10f64.powf(wanted.log10().floor());

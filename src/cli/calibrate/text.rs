@@ -1,13 +1,13 @@
-//! A calibration in words.
+//! A calibration as text.
 
 use crate::analysis::noise::{Calibrated, Noise, Order};
 use crate::cli::output::{Layout, table, table_text};
 use crate::text::{count_text, significant};
 
-/// The repeats whose resolution is told.
+/// The numbers of repeats in the table of resolutions.
 const REPEATS: [usize; 5] = [3, 5, 10, 20, 50];
 
-/// The differences whose repeats are told.
+/// The differences in the table of needed repeats, as shares.
 const DIFFERENCES: [f64; 3] = [0.01, 0.02, 0.05];
 
 /// The whole output.
@@ -35,16 +35,16 @@ pub(super) fn page(known: &Calibrated) -> String {
     format!("{}\n\n{}\n{}", lines.join("\n"), resolution_table(noise), needs_table(noise))
 }
 
-/// Where the blocks tell nothing of a drift.
-const DRIFT_UNKNOWN: &str = "drift: too few blocks to tell";
+/// The line for too few blocks.
+const DRIFT_UNKNOWN: &str = "drift: unknown, too few blocks";
 
 fn drift_text(noise: &Noise) -> String {
     match noise.drift_per_hour {
-        // The interval of a series whose neighbours are alike can have no ends.
+        // The interval of a strongly autocorrelated series can be unbounded.
         Some((_, low, high)) if !(low.is_finite() && high.is_finite()) => DRIFT_UNKNOWN.to_owned(),
         None => DRIFT_UNKNOWN.to_owned(),
         Some((_, low, high)) if low <= 0.0 && high >= 0.0 => {
-            format!("drift: none is shown; it is between {} and {} % per hour", signed(low), signed(high))
+            format!("drift: not significant; it is between {} and {} % per hour", signed(low), signed(high))
         }
         Some((drift, low, high)) => {
             let faster = if drift > 0.0 { "faster" } else { "slower" };
@@ -58,13 +58,13 @@ fn drift_text(noise: &Noise) -> String {
     }
 }
 
-/// What the iterations of a run say, beside what runs do.
+/// The autocorrelation of iterations, and the part of the scatter of runs that they explain.
 fn iterations_text(noise: &Noise) -> Option<String> {
     let correlation = noise.autocorrelation?;
     let explained = noise.by_iterations?;
     Some(format!(
-        "neighbouring iterations correlate by {correlation:.2}; a run's own iterations explain {} % of what runs differ \
-         by",
+        "neighbouring iterations correlate by {correlation:.2}; a run's own iterations explain {} % of the scatter of \
+         runs",
         percent(explained)
     ))
 }
@@ -74,7 +74,7 @@ fn idle_text(processors: f64) -> String {
     format!("when idle, others keep {processors:.2} processors busy")
 }
 
-/// Which difference so many repeats find.
+/// The smallest difference that a number of repeats finds.
 fn resolution_table(noise: &Noise) -> String {
     let header = ["repeats of each side", "interleaved, they find", "apart, they find"].map(str::to_owned);
     let mut shown = table(header.into(), Layout::of_stdout());
@@ -87,7 +87,7 @@ fn resolution_table(noise: &Noise) -> String {
     table_text(&shown)
 }
 
-/// How many repeats find a difference.
+/// The number of repeats that finds a difference.
 fn needs_table(noise: &Noise) -> String {
     let header = ["to find", "interleaved, it takes", "apart, it takes"].map(str::to_owned);
     let mut shown = table(header.into(), Layout::of_stdout());

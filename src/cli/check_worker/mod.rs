@@ -1,8 +1,8 @@
-//! `orchestrate check-worker`: runs a worker once, small, and names what it does wrong or leaves out.
+//! `orchestrate check-worker`: runs a worker once, on a small job, and lists its mistakes and omissions.
 //!
-//! [`task`] makes a plan of one job of the arguments, [`trial`] runs it as `run` does in a store of its own, and
-//! [`conduct`](crate::analysis::conduct) judges what came of it. [`page`] prints that. [`remains`] are of checks that
-//! were killed.
+//! [`task`] turns the arguments into a plan of one job. [`trial`] runs it as `run` does, in a separate store.
+//! [`conduct`](crate::analysis::conduct) judges the attempt, and [`page`] formats the remarks. [`remains`] removes the
+//! files of checks that were killed.
 
 mod page;
 mod remains;
@@ -31,7 +31,7 @@ use crate::record::Outcome;
 pub(super) struct CheckWorkerArgs {
     #[command(flatten)]
     task: TaskArgs,
-    /// Keep what the worker and orchestrate wrote in this new directory, which is a store.
+    /// Keep the files of the worker and of orchestrate in this new directory, which is a store.
     #[arg(long, value_name = "DIR")]
     keep: Option<PathBuf>,
     /// Print the remarks as JSON.
@@ -39,16 +39,16 @@ pub(super) struct CheckWorkerArgs {
     json: bool,
 }
 
-/// What came of it, as `--json` prints it.
+/// The output of `--json`.
 #[derive(Debug, Serialize)]
 struct Checked<'a> {
     /// The words of the command, placeholders filled in.
     command: &'a [String],
     /// How the worker ended; absent if it was not started.
     outcome: Option<&'a Outcome>,
-    /// What it measured; absent if there is no valid measurement.
+    /// Its measurement; absent if there is no valid one.
     measurement: Option<&'a Measurement>,
-    /// What to change, the heaviest first.
+    /// The remarks, the most serious first.
     remarks: &'a [Remark],
     /// The store that was kept.
     kept: Option<&'a PathBuf>,

@@ -1,4 +1,4 @@
-//! What came of a check, as text.
+//! The result of a check, as text.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -8,13 +8,13 @@ use crate::plan::quote;
 use crate::record::Record;
 use crate::text::{rate_text, significant};
 
-/// How many lines of a failed worker's standard error are shown.
+/// The most lines of a failed worker's standard error that are shown.
 const SHOWN_LINES: usize = 10;
 
-/// The page: what was measured, the remarks, and how many there are. `record` is that of the attempt, if one was made,
+/// The page: the measurement, the remarks, and their number. `record` is that of the attempt, if one was made,
 /// `stderr` the end of its standard error, and `kept` the store that is kept.
 pub(super) fn page(record: Option<&Record>, stderr: &str, remarks: &[Remark], kept: Option<&Path>) -> String {
-    let mut text = record.map(|record| measured(record) + &said(record, stderr)).unwrap_or_default();
+    let mut text = record.map(|record| measured(record) + &stderr_tail(record, stderr)).unwrap_or_default();
     for Remark { weight, what, change, loss, .. } in remarks {
         let _ = write!(text, "{}: {what}\n  change: {change}\n  lost:   {loss}\n\n", weight.as_str());
     }
@@ -25,7 +25,7 @@ pub(super) fn page(record: Option<&Record>, stderr: &str, remarks: &[Remark], ke
     text + &tally_text(remarks) + "\n"
 }
 
-/// One line about what the worker measured; nothing if there is no measurement.
+/// The measurement in one line; empty if there is none.
 fn measured(record: &Record) -> String {
     let Some(measurement) = &record.measurement else { return String::new() };
     let effective = &measurement.effective;
@@ -42,8 +42,8 @@ fn measured(record: &Record) -> String {
     )
 }
 
-/// The last lines that a failed worker wrote to its standard error.
-fn said(record: &Record, stderr: &str) -> String {
+/// The last lines of the standard error of a failed worker; empty after a success.
+fn stderr_tail(record: &Record, stderr: &str) -> String {
     let lines: Vec<&str> = stderr.lines().filter(|line| !line.trim().is_empty()).collect();
     if record.outcome.is_success() || lines.is_empty() {
         return String::new();

@@ -1,5 +1,5 @@
-//! What checks left behind that were killed: their temporary directories, and workers that nobody watches. Nobody can
-//! adopt them, for the result of a check is what it prints.
+//! Leftovers of checks that were killed: their temporary directories, and workers that still run. They cannot be
+//! adopted, because the result of a check exists only in its output.
 #![expect(clippy::disallowed_methods, reason = "temporary directories are found by listing one")]
 
 use std::fs;
@@ -10,14 +10,14 @@ use nix::unistd::getuid;
 
 use super::scratch::{NAME, PREFIX, watch};
 use crate::cli::output::{say, warn};
-use crate::cli::stop::Deaf;
+use crate::cli::stop::SilentObserver;
 use crate::cli::{Exit, Failure, Global};
 use crate::lock::{OwnerLock, Owners};
 use crate::run::stop::{end_orphan, is_running};
 use crate::store::Store;
 
-/// Removes what dead checks left in the directory of temporary files, and ends their workers. What somebody uses is
-/// left alone, and so is what only looks like a check. Problems are told, for they prevent no other check.
+/// Removes the leftovers of dead checks in the directory of temporary files, and ends their workers. Directories that
+/// are in use, or only look like those of a check, are kept. Problems are only warned of, so this check can continue.
 pub(super) fn remove(global: &Global) -> Result<(), Failure> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     for path in directories(&std::env::temp_dir()) {
@@ -27,7 +27,7 @@ pub(super) fn remove(global: &Global) -> Result<(), Failure> {
         match ended.and_then(|ended| Ok((ended, fs::remove_dir_all(&path)?))) {
             Ok((ended, ())) if !global.quiet => {
                 let worker = if ended { "; its worker was ended, and" } else { ":" };
-                say(&format!("a check that was killed left {shown}{worker} it is removed"));
+                say(&format!("a check that was killed left {shown}{worker} the directory is removed"));
             }
             Ok(_) => {}
             Err(failure) => warn(&format!("a check that was killed left {shown}: {}", failure.error)),
@@ -38,7 +38,7 @@ pub(super) fn remove(global: &Global) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The directories of checks in `parent` that belong to us, and to nobody else.
+/// The directories of checks in `parent` that this user owns and that no other user can access.
 fn directories(parent: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(parent).into_iter().flatten().flatten();
     let named = entries.filter(|entry| entry.file_name().to_string_lossy().starts_with(PREFIX));
@@ -49,8 +49,7 @@ fn directories(parent: &Path) -> Vec<PathBuf> {
     named.map(|entry| entry.path()).filter(is_ours).collect()
 }
 
-/// The directory at `path`, if whoever made it is dead and nobody else uses it. As long as the lock is held, others see
-/// that we do.
+/// Locks the directory at `path`, if its owner is dead and no other process uses it.
 fn take(path: &Path) -> Option<OwnerLock> {
     let watch = watch(path);
     // Without a lock, its owner is on another host, about to make one, or about to remove the directory.
@@ -69,7 +68,7 @@ async fn end_workers(path: &Path) -> Result<bool, Failure> {
     let mut open = store.open_attempts(false).map_err(Failure::store)?;
     open.retain(|open| is_running(open, &store));
     for open in &open {
-        if !end_orphan(open, &store, &mut Deaf).await? {
+        if !end_orphan(open, &store, &mut SilentObserver).await? {
             let text = format!("the worker of {} does not end", open.job.label());
             return Err(Failure::new(Exit::Unexpected, text));
         }

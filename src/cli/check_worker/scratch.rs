@@ -1,5 +1,5 @@
 //! The store of a check: a temporary directory, or one that is kept.
-#![expect(clippy::disallowed_methods, reason = "a check has a store of its own")]
+#![expect(clippy::disallowed_methods, reason = "a check has its own store")]
 
 use std::fs::{self, Permissions};
 use std::io;
@@ -16,14 +16,15 @@ use crate::lock::OwnerLock;
 /// How the names of temporary directories begin.
 pub(super) const PREFIX: &str = "orchestrate-check.";
 
-/// The directory in the temporary `directory` in which its owner holds a lock; no job of the store. It has the name of
-/// this host: several can share the directory of temporary files, and only here is it sure who is dead.
+/// The directory in the temporary `directory` in which its owner holds a lock; not a job of the store. Its name
+/// contains the hostname: hosts can share a directory of temporary files, and only processes of this host can be
+/// checked.
 pub(super) fn watch(directory: &Path) -> PathBuf {
     let host = gethostname().unwrap_or_default();
     directory.join(format!(".check-{}", host.to_string_lossy()))
 }
 
-/// What its owner runs, for whoever asks.
+/// What its owner runs, as shown to other processes.
 pub(super) const NAME: &str = "check-worker";
 
 /// A directory that is made for one check.
@@ -31,9 +32,9 @@ pub(super) const NAME: &str = "check-worker";
 pub(super) enum Scratch {
     /// It stays.
     Kept(PathBuf),
-    /// It is removed when this is dropped, and nobody else can read it: a worker may write secrets.
+    /// It is removed when this is dropped. Other users cannot read it, because a worker may write secrets.
     Temporary {
-        /// Tells others that somebody uses the directory. Dropped first, so that nobody takes us for dead.
+        /// Marks the directory as in use. Dropped before the directory, so that no process takes its owner for dead.
         _owner: Box<OwnerLock>,
         /// The directory.
         directory: TempDir,
@@ -52,7 +53,7 @@ impl Scratch {
     /// A new directory: `keep`, or a temporary one.
     ///
     /// # Errors
-    /// Exit 2 if `keep` is there already, 12 if the directory cannot be created.
+    /// Exit 2 if `keep` exists, 12 if the directory cannot be created.
     pub(super) fn create(keep: Option<&Path>) -> Result<Scratch, Failure> {
         let Some(path) = keep else {
             let ours = Permissions::from_mode(0o700);
@@ -65,8 +66,7 @@ impl Scratch {
         match fs::create_dir_all(path.parent().unwrap_or(Path::new(""))).and_then(|()| fs::create_dir(path)) {
             Ok(()) => Ok(Scratch::Kept(path.to_owned())),
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-                let text =
-                    format!("{} is there already, and a check begins with a new store", path.display());
+                let text = format!("{} exists already, and a check needs a new store", path.display());
                 Err(Failure::new(Exit::Usage, text).hint("name another directory with `--keep DIR`"))
             }
             Err(error) => Err(failure(path, error)),

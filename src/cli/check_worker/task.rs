@@ -1,4 +1,4 @@
-//! The one small job by which a worker is checked: of a command, or of a matrix.
+//! The small job for the check of a worker, made from a command or taken from a matrix.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -15,25 +15,25 @@ use crate::matrix::{Matrix, Note, check};
 use crate::plan::{Plan, expand};
 use crate::record::MatrixFacts;
 
-/// The iterations and the warm-up of a small job, for a worker that is told how many.
+/// The iterations and the warm-up of a small job, for a worker that takes them as arguments.
 const SMALL: [(&str, i64); 2] = [("iters", 10), ("warmup", 2)];
 
 /// The network that a command with `{model}` trains, unless the user names one.
 const MODEL: &str = "resnet18";
 
-/// The name of a network that the command is not told.
+/// The model of a job whose command has no `{model}`.
 const NO_MODEL: &str = "worker";
 
 /// The batch, unless the user names one.
 const BATCH: u32 = 4;
 
-/// The longest that a command may run, unless the user says otherwise.
+/// The default time limit of the command.
 const TIMEOUT: Duration = Duration::from_secs(5 * 60);
 
 /// Which worker is checked, with which job.
 #[derive(Debug, clap::Args)]
 pub(super) struct TaskArgs {
-    /// The worker's command, with placeholders such as `{batch}`, as `worker.command` of a matrix has it.
+    /// The worker's command, with placeholders such as `{batch}`, as in `worker.command` of a matrix.
     #[arg(last = true, value_name = "CMD", required_unless_present = "matrix", conflicts_with = "matrix")]
     command: Vec<String>,
     /// Check the worker of this matrix, by its smallest job, instead of CMD.
@@ -65,24 +65,24 @@ pub(super) struct TaskArgs {
     timeout: Option<Duration>,
 }
 
-/// `NAME=VALUE`, split.
+/// Splits `NAME=VALUE`.
 fn pair(word: &str) -> Result<(String, String), String> {
     let split = word.split_once('=').filter(|(name, _)| !name.is_empty());
     let (name, value) = split.ok_or("expected NAME=VALUE, such as `lr=0.1`")?;
     Ok((name.to_owned(), value.to_owned()))
 }
 
-/// The jobs by which a worker can be checked.
+/// Jobs that can check a worker, and their matrix.
 #[derive(Debug)]
 pub(super) struct Task {
     /// The jobs, the smallest first.
     pub(super) plan: Plan,
-    /// The matrix that they are of, which may hold secrets.
+    /// Their matrix, which may contain secrets.
     pub(super) matrix: Matrix,
 }
 
 impl TaskArgs {
-    /// The jobs by which the worker can be checked.
+    /// The jobs that can check the worker.
     ///
     /// # Errors
     /// Exit 2 with all mistakes of the options and the command, 3 with those of the matrix, 4 if the options leave no
@@ -110,7 +110,7 @@ impl TaskArgs {
         Ok(Task { plan, matrix })
     }
 
-    /// The settings that neither the user nor the command names, and that have a value only because every job does.
+    /// The settings that neither the user nor the command names; they have values because every job needs them.
     pub(super) fn assumed(&self) -> Vec<&'static str> {
         let named = [
             ("model", !self.select.models.is_empty()),
@@ -127,17 +127,17 @@ impl TaskArgs {
         self.command.iter().any(|word| placeholders(word).any(|it| it == name))
     }
 
-    /// A matrix that says what the options say.
+    /// A matrix equivalent to the options.
     fn matrix_of_command(&self) -> Result<(Matrix, MatrixFacts), Failure> {
         let only_with_matrix = [("--env", self.select.envs.len()), ("--only", self.select.only.len())];
         if let Some((option, _)) = only_with_matrix.iter().find(|(_, number)| *number > 0) {
-            let text = format!("`{option}` selects a job of a matrix, and there is none");
+            let text = format!("`{option}` selects a job of a matrix, but no matrix is given");
             return Err(
                 Failure::new(Exit::Usage, text).hint("leave it out, or name a matrix with `--matrix FILE`")
             );
         }
         let text = self.yaml()?;
-        let matrix = check(&text).map_err(|notes| mistaken(&notes))?;
+        let matrix = check(&text).map_err(|notes| mistakes_failure(&notes))?;
         let facts = MatrixFacts {
             name: matrix.name.clone(),
             path: "check-worker".to_owned(),
@@ -182,17 +182,17 @@ impl TaskArgs {
     }
 }
 
-/// The value of a parameter: a number, a switch or a source of images in JSON, else a text.
+/// The value of a parameter: a number, a switch or a source of images if it is JSON, otherwise a text.
 fn scalar(value: &str) -> Value {
     serde_json::from_str(value).unwrap_or_else(|_| value.into())
 }
 
-/// The same job with a few iterations, if its worker is told how many.
+/// The same job with few iterations, if its worker takes their number as an argument.
 fn small(key: &Key) -> Key {
     let mut key = key.clone();
     for (name, most) in SMALL {
-        let is_told = key.worker.is_shipped() || key.worker.asks_for(name);
-        if let Some(ParamValue::Int(number)) = key.param(name).filter(|_| is_told)
+        let is_passed = key.worker.is_shipped() || key.worker.asks_for(name);
+        if let Some(ParamValue::Int(number)) = key.param(name).filter(|_| is_passed)
             && number > most
         {
             key.params.insert(name.into(), ParamValue::Int(most));
@@ -202,7 +202,7 @@ fn small(key: &Key) -> Key {
 }
 
 /// The options and the command have mistakes.
-fn mistaken(notes: &[Note]) -> Failure {
+fn mistakes_failure(notes: &[Note]) -> Failure {
     let lines: Vec<String> = notes.iter().map(Note::sentence).collect();
     let text = match &lines[..] {
         [line] => line.clone(),

@@ -1,4 +1,4 @@
-//! One attempt of the one job of a plan, by the engine of `run`.
+//! One attempt of the only job of a plan, by the engine of `run`.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -8,7 +8,7 @@ use crate::analysis::conduct::Attempted;
 use crate::cli::needs::ByMarks;
 use crate::cli::output::say;
 use crate::cli::refusal::site_failure;
-use crate::cli::secrets::{find_secrets, tell_guarded};
+use crate::cli::secrets::{find_secrets, report_guarded};
 use crate::cli::stale::Here;
 use crate::cli::{Exit, Failure, Global};
 use crate::event::{Event, Narrator, Observer};
@@ -20,13 +20,13 @@ use crate::record::{Record, text_without_secrets};
 use crate::run::{DispatchError, RunOrder, Site, SiteError, dispatch};
 use crate::store::Store;
 
-/// How much of the standard output is searched for lines of progress.
+/// The bytes of the standard output that are searched for lines of progress.
 const STDOUT_LIMIT: u64 = 1 << 20;
 
-/// How much of the standard error is kept, to show its last lines.
+/// The bytes of the standard error that are kept, to show its last lines.
 const STDERR_LIMIT: u64 = 1 << 14;
 
-/// What came of the attempt.
+/// The result of the attempt.
 #[derive(Debug)]
 pub(super) enum Tried {
     /// The worker's command cannot work, so nothing was started.
@@ -57,7 +57,7 @@ pub(super) struct Trial {
 }
 
 impl Tried {
-    /// The words of the command: as declared if nothing was started, else as they were called.
+    /// The words of the command: as declared if the worker was not started, otherwise as called.
     pub(super) fn command(&self) -> &[String] {
         match self {
             Tried::Refused { command, .. } => command,
@@ -68,8 +68,8 @@ impl Tried {
 }
 
 impl Trial {
-    /// The attempt of `job` in `store`, if it left a record. Its worker was called by the words `command`. It had these
-    /// `secrets`, which are nowhere in what is returned.
+    /// The attempt of `job` in `store`, if it left a record. `command` are the words by which its worker was called.
+    /// All values of `secrets` are removed from the result.
     fn load(
         job: &Job,
         store: &Store,
@@ -96,8 +96,7 @@ impl Trial {
         }))
     }
 
-    /// What its worker is judged by.
-    /// `assumed` are the settings that nobody asked for.
+    /// The evidence for the remarks. `assumed` are the settings with default values.
     pub(super) fn attempted<'a>(&'a self, assumed: &'a [&'a str]) -> Attempted<'a> {
         Attempted {
             assumed,
@@ -126,7 +125,7 @@ pub(super) fn try_once(task: Task, root: &Path, global: &Global) -> Result<Tried
     let plan = &Plan { jobs: vec![job.clone()], rules: BTreeMap::new(), ..plan };
     store.save_plan(plan).map_err(Failure::store)?;
     let mut programs = here.programs.map_err(|error| site_failure(error.into()))?;
-    tell_guarded(plan, &decided, &programs, global);
+    report_guarded(plan, &decided, &programs, global);
     programs.surroundings.secrets = find_secrets(plan, &decided, Some(&matrix))?;
     let site = match Site::probe(plan, &decided, programs) {
         Err(SiteError::Broken { why, .. }) => return Ok(Tried::Refused { command: declared(job), why }),
@@ -145,7 +144,7 @@ pub(super) fn try_once(task: Task, root: &Path, global: &Global) -> Result<Tried
         inventory: Inventory::default(),
         judge: &ByMarks,
         host: &here.host,
-        // What a worker does with the contract does not depend on it.
+        // It does not affect how a worker follows the contract.
         cloud: None,
         site,
         keep_going: false,
@@ -160,7 +159,7 @@ pub(super) fn try_once(task: Task, root: &Path, global: &Global) -> Result<Tried
     Ok(Tried::Ended(Box::new(Trial::load(job, &store, command, &secrets)?.ok_or_else(gone)?)))
 }
 
-/// None of the jobs of `decided` can run here.
+/// The failure if none of the jobs of `decided` can run here.
 fn not_here(decided: &[Decided]) -> Failure {
     let why = decided.iter().find_map(|decided| match &decided.decision {
         Decision::NotHere { why } => Some(why.as_str()),
@@ -178,7 +177,7 @@ fn declared(job: &Job) -> Vec<String> {
     }
 }
 
-/// Runs what `order` says. Returns whether somebody stopped it.
+/// Runs `order`. Returns whether the user stopped it.
 fn engine(order: RunOrder<'_>, global: &Global) -> Result<bool, Failure> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let mut listener = Listener { narrator: Narrator::new(Estimator::default()), is_quiet: global.quiet };
@@ -195,7 +194,7 @@ fn engine(order: RunOrder<'_>, global: &Global) -> Result<bool, Failure> {
     Ok(summary.stopped_by.is_some() || summary.stopped_alone > 0)
 }
 
-/// Says what happens on the way. How the attempt ends is said by the remarks.
+/// Prints waits, warnings and notes during the attempt. The remarks describe its end.
 struct Listener {
     narrator: Narrator,
     is_quiet: bool,
@@ -203,8 +202,8 @@ struct Listener {
 
 impl Observer for Listener {
     fn event(&mut self, event: &Event<'_>) {
-        let saying = self.narrator.tell(event);
-        let is_on_the_way = matches!(
+        let line = self.narrator.narrate(event);
+        let is_before_the_end = matches!(
             event,
             Event::Waiting(_)
                 | Event::Stopping { .. }
@@ -212,8 +211,8 @@ impl Observer for Listener {
                 | Event::Warning(_)
                 | Event::GivenUp { .. }
         );
-        if let Some(saying) = saying.filter(|_| is_on_the_way && !self.is_quiet) {
-            say(&saying.text);
+        if let Some(line) = line.filter(|_| is_before_the_end && !self.is_quiet) {
+            say(&line.text);
         }
     }
 }

@@ -1,17 +1,17 @@
-//! What `--fail-slower` makes of a comparison.
+//! The verdict of `--fail-slower` on a comparison: an exit code, and a sentence with the configs concerned.
 
 use crate::analysis::compare::{Gate, gate};
 use crate::analysis::versus::Versus;
 use crate::cli::Exit;
 use crate::text::{count_text, decimals, first_few};
 
-/// Whether the comparison passes the limit, and a sentence that says why.
+/// The exit code of a comparison with a limit, and a sentence that explains it.
 pub(super) struct Judgement {
     pub(super) exit: Exit,
     pub(super) sentence: String,
 }
 
-/// A config whose other side has no result may be slower without anybody seeing it.
+/// Judges `found` by `limit`, a share. A config whose other side has no result counts as undecided.
 pub(super) fn judgement(found: &Versus, limit: f64) -> Judgement {
     let unknown: Vec<&str> =
         found.lines.iter().filter(|line| line.is_unknown).map(|line| line.config.as_str()).collect();
@@ -27,7 +27,7 @@ pub(super) fn judgement(found: &Versus, limit: f64) -> Judgement {
         Gate::Slower(places) => Judgement {
             exit: Exit::Slower,
             sentence: format!(
-                "{} slower than {percent} % beyond doubt: {}",
+                "{} significantly slower than {percent} %: {}",
                 if places.len() == 1 { "a config is" } else { "configs are" },
                 list(&named(&places))
             ),

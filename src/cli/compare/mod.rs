@@ -1,4 +1,4 @@
-//! `orchestrate compare`: two sides config by config, with verdicts whose error rates are known.
+//! `orchestrate compare`: compares two sides config by config, with verdicts whose error rates are known.
 
 mod judgement;
 mod share;
@@ -29,20 +29,20 @@ use view::View;
 /// The arguments of `orchestrate compare`.
 #[derive(Debug, clap::Args)]
 pub(super) struct CompareArgs {
-    /// The side that is compared with: an env, a value of an axis (`fp32`), or conditions (`'env=gpu compile=true'`).
+    /// The baseline: an env, a value of an axis (`fp32`), or conditions (`'env=gpu compile=true'`).
     /// The name or file of a matrix, a store, and `before` the last change of the worker are sides, too.
     #[arg(value_name = "FROM")]
     from: String,
     /// The side that is compared, named in the same way; `after` for the runs after the last change of the worker.
     #[arg(value_name = "TO")]
     to: String,
-    /// The matrix of a side that names none, by name or file [default: the last one].
+    /// The matrix of sides without one, by name or file [default: the last one].
     #[arg(long, value_name = "NAME|FILE")]
     matrix: Option<String>,
     /// The loss of throughput that makes no difference, such as `2%` or `0.02`.
     #[arg(long, value_name = "SHARE", default_value = "2%", value_parser = parse_share)]
     margin: f64,
-    /// Fail if a config is slower than this beyond doubt, such as `5%`. Exit codes tell whether one is, or might be.
+    /// Fail if a config is significantly slower than this, such as `5%`; another exit code if one might be.
     #[arg(long, value_name = "SHARE", value_parser = parse_share)]
     fail_slower: Option<f64>,
     /// Also write comparison.csv, comparison.md and a forest plot into this directory.
@@ -59,7 +59,7 @@ pub(super) struct CompareArgs {
     peaks_dir: PathBuf,
 }
 
-/// So many reasons for which configs are not compared are printed, and so many configs are named for each.
+/// The most reasons for which configs are not compared that are printed, and the most configs named for each.
 const MOST_REASONS: usize = 5;
 const NAMED: usize = 3;
 
@@ -174,13 +174,13 @@ fn conclude(found: &Versus, judgement: Option<&Judgement>) -> Result<Exit, Failu
         Some(Judgement { exit, sentence }) => {
             let failure = Failure::new(*exit, sentence.clone());
             Err(match exit {
-                Exit::CannotTell => failure.hint("more repeats decide; the table says about how many"),
+                Exit::CannotTell => failure.hint("more repeats decide; the table shows about how many"),
                 _ => failure,
             })
         }
-        None if found.lines.iter().all(|line| line.told.is_err()) => {
+        None if found.lines.iter().all(|line| line.result.is_err()) => {
             Err(Failure::new(Exit::NothingSelected, "no config of both sides can be compared")
-                .hint("name sides that share configs; `orchestrate status` prints what has results"))
+                .hint("name sides that share configs; `orchestrate status` shows which ones have results"))
         }
         None => Ok(Exit::Done),
     }

@@ -3,7 +3,7 @@
 /// The share that `text` means.
 ///
 /// # Errors
-/// It is no number, or not above 0 and below one half.
+/// `text` is not a number, or not between 0 and one half (both excluded).
 pub(super) fn parse_share(text: &str) -> Result<f64, String> {
     let (number, unit) = match text.trim().strip_suffix('%') {
         Some(number) => (number.trim_end(), 100.0),

@@ -1,4 +1,4 @@
-//! A side as the user names it, and the rows that it means.
+//! A side of a comparison: parsing of the user's words, and selection of its rows.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -18,10 +18,10 @@ use crate::text::{nearest, one_of};
 const EXAMPLE: &str =
     "an env, `precision=bf16`, `'env=gpu compile=true'`, `matrix=NAME`, `store=DIR`, `before` or `after`";
 
-/// The axes whose values are names, which need no axis beside them.
+/// The axes whose values are unambiguous without the name of the axis.
 const NAMED: [&str; 2] = ["model", "precision"];
 
-/// What a store has, and no other directory: a folder of images can be a value, too.
+/// The directory by which a store is recognised, because a folder of images can be a value, too.
 const PLANS: &str = ".plans";
 
 /// Where a side's rows are.
@@ -43,23 +43,23 @@ impl Place {
 pub(super) struct Spec {
     /// The user's words.
     pub(super) text: String,
-    /// The same for headings: a value of an axis stands behind the name of its axis, unless it is a name itself.
+    /// The same for headings: a value of an axis follows the name of its axis, unless the axis is in [`NAMED`].
     pub(super) heading: String,
     pub(super) place: Place,
     era: Option<Era>,
-    /// Beginnings of names or ids of machines, one of which must be the row's.
+    /// Hostnames or prefixes of machine ids; a row must match one of them.
     hosts: Vec<String>,
-    /// Beginnings of the hashes of workers.
+    /// Prefixes of the hashes of workers.
     workers: Vec<String>,
-    /// Conditions on what is declared; all must hold.
+    /// Conditions on declared settings; all must be met.
     conditions: Vec<String>,
 }
 
-/// What `text` means, word by word. A word without an operator is looked for among eras, envs, matrices, stores and
-/// values of axes, in this order.
+/// Parses `text` word by word. A word without an operator is looked up among eras, envs, matrices, stores and values
+/// of axes, in this order.
 ///
 /// # Errors
-/// A word means nothing, or more than one thing.
+/// A word is unknown or ambiguous.
 pub(super) fn resolve(text: &str, matrix: Option<&str>, global: &Global) -> Result<Spec, Failure> {
     let store = Store::at(&global.store).map_err(Failure::store)?;
     let mut spec = Spec {
@@ -92,7 +92,7 @@ pub(super) fn resolve(text: &str, matrix: Option<&str>, global: &Global) -> Resu
 }
 
 impl Spec {
-    /// Whether results count that a re-run replaced.
+    /// Whether results that a re-run replaced are included.
     pub(super) fn asks_history(&self) -> bool {
         self.era.is_some() || !self.workers.is_empty()
     }
@@ -108,7 +108,7 @@ impl Spec {
             Some(("worker", Operator::Equal, hash)) => self.workers.push(hash.to_owned()),
             Some(("repeat", ..)) => {
                 let message =
-                    format!("`{word}`: repeats are what a side is measured by, so they are no side");
+                    format!("`{word}`: a side includes all of its repeats, so a repeat cannot be a side");
                 return Err(Failure::new(Exit::Usage, message).hint(format!("name {EXAMPLE}")));
             }
             _ => self.conditions.push(word.to_owned()),
@@ -116,7 +116,7 @@ impl Spec {
         Ok(())
     }
 
-    /// A word without an operator. Returns it as headings show it.
+    /// A word without an operator. Returns its form for headings.
     fn take_bare(&mut self, word: &str) -> Result<String, Failure> {
         match word {
             "before" => self.era = Some(Era::Before),
@@ -126,7 +126,7 @@ impl Spec {
         Ok(word.to_owned())
     }
 
-    /// The name of an env, a matrix or a store, or a value of an axis. Returns it as headings show it.
+    /// The name of an env, a matrix or a store, or a value of an axis. Returns its form for headings.
     fn take_name(&mut self, word: &str) -> Result<String, Failure> {
         let plan = find_plan(&self.place.store, self.place.matrix.as_deref());
         if plan.as_ref().is_ok_and(|plan| plan.keys().any(|key| key.env.as_str() == word)) {
@@ -158,10 +158,10 @@ impl Spec {
         }
     }
 
-    /// Those of `rows` that it means.
+    /// The selected ones of `rows`.
     ///
     /// # Errors
-    /// A condition is none, or no row meets all.
+    /// A condition cannot be parsed, or no row meets all of them.
     pub(super) fn select<'r, 'a>(&self, rows: &'r [Row<'a>]) -> Result<Vec<&'r Row<'a>>, Failure> {
         let own = own_parameters(rows.iter().map(|row| &row.config));
         let parse = |text: &String| parse_condition(text, text, &own, EXAMPLE);
@@ -173,7 +173,7 @@ impl Spec {
         if let Some(era) = self.era {
             selected = of_era(&selected, era);
         }
-        if selected.is_empty() { Err(self.nothing(rows)) } else { Ok(selected) }
+        if selected.is_empty() { Err(self.nothing_selected(rows)) } else { Ok(selected) }
     }
 
     fn is_of_host(&self, row: &Row<'_>) -> bool {
@@ -197,12 +197,12 @@ impl Spec {
         self.workers.is_empty() || self.workers.iter().any(is)
     }
 
-    fn nothing(&self, rows: &[Row<'_>]) -> Failure {
+    fn nothing_selected(&self, rows: &[Row<'_>]) -> Failure {
         let failure = Failure::new(Exit::NothingSelected, format!("`{}` selects no result", self.text));
         match self.era {
             Some(Era::Before) => failure.hint(
-                "every config ran with one worker only; `orchestrate resume NAME --rerun-stale` repeats what a change \
-                 of the worker made stale",
+                "every config ran with one worker only; `orchestrate resume NAME --rerun-stale` repeats the jobs that \
+                 a change of the worker made stale",
             ),
             _ => failure.hint(self.values_hint(rows)),
         }
@@ -220,11 +220,7 @@ impl Spec {
             Some(format!("`{name}` is {}", one_of(values.iter().map(String::as_str).take(12))))
         };
         let hints: Vec<String> = self.conditions.iter().filter_map(field).collect();
-        if hints.is_empty() {
-            "`orchestrate status` lists what there is".to_owned()
-        } else {
-            hints.join("; ")
-        }
+        if hints.is_empty() { "`orchestrate status` lists all configs".to_owned() } else { hints.join("; ") }
     }
 }
 
@@ -240,7 +236,7 @@ fn axes_with(word: &str, plan: &Plan) -> Vec<String> {
     fields(plan).into_iter().filter(|(_, values)| has_it(values)).map(|(name, _)| name).collect()
 }
 
-/// Whether both are one value: `1.0` is `1`.
+/// Whether both are the same value: `1.0` equals `1`.
 fn is_same(value: &str, word: &str) -> bool {
     let number = |text: &str| text.parse::<f64>().ok();
     value == word || number(value).is_some_and(|value| number(word) == Some(value))
@@ -265,7 +261,7 @@ fn unknown(word: &str, plan: &Plan, saved: &[String], store: &Store) -> Failure 
     let known = envs.iter().chain(&values).chain(saved).map(String::as_str);
     let near = nearest(word, known);
     let message = format!(
-        "`{word}` is no env and no value of matrix `{}`, no saved plan and no store",
+        "`{word}` is not an env or a value of matrix `{}`, a saved plan or a store",
         plan.matrix.name
     );
     let has_it = |name: &&String| {

@@ -9,11 +9,11 @@ use crate::cli::{Failure, Global};
 use crate::record::Record;
 use crate::store::Store;
 
-/// Adds to `study` the replaced results of its timing jobs: the last one of each other worker that a job ran with. What
-/// the same worker measured before says nothing that the newer result does not.
+/// Adds to `study` the replaced results of its timing jobs: the last one of each other worker that a job ran with.
+/// Older results of the current worker are superseded by the newer one.
 ///
 /// # Errors
-/// The attempts of a job cannot be listed. A record that cannot be read is none.
+/// The attempts of a job cannot be listed. Records that cannot be read are skipped.
 pub(super) fn add(study: &mut Study, store: &Store, global: &Global) -> Result<(), Failure> {
     let mut found: Vec<Cell> = Vec::new();
     for cell in study.cells.iter().filter(|cell| cell.is_timing()) {

@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use super::judgement::Judgement;
-use crate::analysis::versus::{Difference, Line, OfSide, Told, Versus};
+use crate::analysis::versus::{ConfigComparison, Difference, Line, OfSide, Versus};
 use crate::stats::CONFIDENCE;
 
 /// The version of the `--json` format.
@@ -17,15 +17,15 @@ pub(super) struct View<'v> {
     schema: u32,
     from: &'v str,
     to: &'v str,
-    /// What the samples are.
+    /// The unit of the samples.
     unit: String,
     margin: f64,
-    /// What differs between the sides, and in how many of the compared configs.
+    /// The differences between the sides, and the number of compared configs with each.
     differences: Vec<DifferenceView<'v>>,
     configs: Vec<ConfigView<'v>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     geometric_mean: Option<RatioView>,
-    /// What `--fail-slower` found.
+    /// The verdict of `--fail-slower`.
     #[serde(skip_serializing_if = "Option::is_none")]
     limit: Option<LimitView<'v>>,
 }
@@ -57,7 +57,7 @@ struct ConfigView<'v> {
     #[serde(skip_serializing_if = "Option::is_none")]
     to: Option<SideView>,
     #[serde(flatten)]
-    told: ToldView<'v>,
+    result: ResultView<'v>,
     /// Which operators account for the difference.
     #[serde(skip_serializing_if = "Option::is_none")]
     operators: Option<&'v str>,
@@ -65,7 +65,7 @@ struct ConfigView<'v> {
 
 #[derive(Debug, Serialize)]
 #[serde(untagged)]
-enum ToldView<'v> {
+enum ResultView<'v> {
     Compared {
         #[serde(flatten)]
         ratio: RatioView,
@@ -76,7 +76,7 @@ enum ToldView<'v> {
         #[serde(skip_serializing_if = "Option::is_none")]
         would_decide: Option<WouldView>,
     },
-    Apart {
+    NotCompared {
         reason: &'v str,
     },
 }
@@ -130,23 +130,27 @@ impl<'v> ConfigView<'v> {
             config: &line.config,
             from: side(0),
             to: side(1),
-            told: ToldView::of(&line.told),
+            result: ResultView::of(&line.result),
             operators: line.operators.as_deref(),
         }
     }
 }
 
-impl<'v> ToldView<'v> {
-    fn of(told: &'v Result<Told, String>) -> Self {
-        match told {
-            Err(reason) => ToldView::Apart { reason },
-            Ok(told) => ToldView::Compared {
-                ratio: RatioView { ratio: told.ratio, low: told.interval.low, high: told.interval.high },
-                compared_by: told.pairing_text(),
-                p_equal: told.p_equal,
-                p_beyond_margin: told.p_beyond,
-                verdict: told.verdict.as_str(),
-                would_decide: told
+impl<'v> ResultView<'v> {
+    fn of(result: &'v Result<ConfigComparison, String>) -> Self {
+        match result {
+            Err(reason) => ResultView::NotCompared { reason },
+            Ok(comparison) => ResultView::Compared {
+                ratio: RatioView {
+                    ratio: comparison.ratio,
+                    low: comparison.interval.low,
+                    high: comparison.interval.high,
+                },
+                compared_by: comparison.pairing_text(),
+                p_equal: comparison.p_equal,
+                p_beyond_margin: comparison.p_beyond,
+                verdict: comparison.verdict.as_str(),
+                would_decide: comparison
                     .would_decide
                     .map(|would| WouldView { repeats: would.repeats, verdict: would.verdict.as_str() }),
             },

@@ -1,4 +1,4 @@
-//! `orchestrate complexity`: the cost of networks, from their descriptions alone.
+//! `orchestrate complexity`: the cost of networks (FLOPs, bytes, memory), computed from their descriptions.
 
 mod render;
 

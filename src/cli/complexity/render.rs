@@ -1,4 +1,4 @@
-//! The output of `orchestrate complexity`: tables for people, CSV and JSON for programs.
+//! The output of `orchestrate complexity`: tables, CSV and JSON.
 
 use comfy_table::{CellAlignment, Table};
 use serde::Serialize;

@@ -1,5 +1,5 @@
-//! What a matrix needs of this host, and what of it is there. It reads the matrix, the peaks and the directories that
-//! jobs name; [`super::checks`] judges the result.
+//! The needs of a matrix, and which of them this host does not meet. Reads the matrix, the peaks and the directories
+//! that jobs name. [`super::checks`] judges the result.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -17,7 +17,7 @@ use crate::plan::{
 };
 use crate::store::Store;
 
-/// What is to be run.
+/// The needs of the jobs that are to run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub(super) struct Demand {
     /// Whether jobs use the shipped worker: those of the matrix that run here, or without a matrix those of any saved
@@ -27,7 +27,7 @@ pub(super) struct Demand {
     pub(super) matrix: Option<MatrixDemand>,
 }
 
-/// What a matrix needs.
+/// The needs of a matrix.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub(super) struct MatrixDemand {
     /// Its file.
@@ -36,7 +36,7 @@ pub(super) struct MatrixDemand {
     pub(super) envs: Vec<EnvDemand>,
 }
 
-/// What the jobs of an env need. Whatever is missing is only known of an env that belongs here.
+/// The needs of the jobs of an env. Missing things are only known for an env that runs on this host.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(super) struct EnvDemand {
     pub(super) name: String,
@@ -54,9 +54,9 @@ pub(super) struct EnvDemand {
     pub(super) missing_data: BTreeSet<String>,
     /// Why there are no peaks, as a sentence; `None` if there are some.
     pub(super) no_peaks: Option<String>,
-    /// What it declares of its place in the cloud and this machine contradicts, as a phrase about it.
+    /// A contradiction between its declared place in the cloud and this machine, as a phrase.
     pub(super) other_place: Option<String>,
-    /// What starts its jobs, if it is not this host: `Slurm`, or the name of a host.
+    /// The queue that starts its jobs, if this host does not: `Slurm`, or the name of a host.
     pub(super) elsewhere: Option<String>,
 }
 
@@ -189,7 +189,7 @@ fn missing_data(job: &Job) -> Option<String> {
     }
 }
 
-/// The words of the command that look like a script of the current directory and are none.
+/// The words of the command that look like a script and name no existing file.
 fn missing_scripts(worker: &WorkerTemplate) -> Vec<String> {
     let WorkerTemplate::Command(words) = worker else { return Vec::new() };
     let is_script = |word: &&String| {

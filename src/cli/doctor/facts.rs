@@ -1,4 +1,4 @@
-//! A survey as sections of names and values for people: as text in `doctor`, as Markdown in `env`. Pure.
+//! A survey as readable sections of names and values, for `doctor` (text) and `env` (Markdown). Pure.
 
 use super::demand::{Demand, EnvDemand};
 use crate::host::survey::{Activity, PlaceFacts, ProgramFacts, Survey, WorkerState, WorkerSurvey};
@@ -16,7 +16,7 @@ pub(in crate::cli) struct Section {
     pub(in crate::cli) lines: Vec<(String, String)>,
 }
 
-/// Everything that `survey` knows. Unknown facts have no line.
+/// The facts of `survey`. Unknown facts have no line.
 pub(in crate::cli) fn sections(survey: &Survey) -> Vec<Section> {
     let sections = [
         Section { title: "system", lines: system(survey) },
@@ -256,7 +256,7 @@ fn git_text(git: &GitFacts) -> String {
 fn counters(survey: &Survey) -> Vec<(String, String)> {
     let counters = &survey.counters;
     let of_gpu = counters.gpu_counters_restricted;
-    let of_gpu = of_gpu.map(|restricted| if restricted { "for administrators" } else { "for everybody" });
+    let of_gpu = of_gpu.map(|restricted| if restricted { "for administrators" } else { "for all users" });
     [
         maybe("hardware events", counters.hardware_events.map(|has| if has { "yes" } else { "none" })),
         maybe("perf_event_paranoid", counters.perf_event_paranoid),
@@ -309,7 +309,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_not_known_has_no_line() {
+    fn unknown_facts_have_no_line() {
         let sections = sections(&Survey::default());
         let titles: Vec<&str> = sections.iter().map(|section| section.title).collect();
         assert_eq!(titles, ["system", "processor", "software", "places"]);
@@ -353,7 +353,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_variable_shows_in_one_line() {
+    fn visible_gpus_in_one_line() {
         let gpu = |index| GpuFacts { index, ..GpuFacts::default() };
         let host = HostFacts { gpus: vec![gpu(Some(4)), gpu(None)], ..HostFacts::default() };
         let entry = |entry: &str, gpu, instance: Option<&str>| VisibleGpu {
@@ -385,7 +385,7 @@ mod tests {
     }
 
     #[test]
-    fn a_program_is_there_broken_or_none() {
+    fn program_text_of_working_broken_and_missing_programs() {
         let perf = ProgramFacts { path: "/usr/bin/perf".into(), ..ProgramFacts::default() };
         assert_eq!(program_text(None), "none");
         assert_eq!(program_text(Some(&perf)), "/usr/bin/perf");

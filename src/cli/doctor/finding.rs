@@ -10,7 +10,7 @@ pub(super) enum Severity {
     Prevents,
     /// Measurements would be wrong, or marked and left out.
     Spoils,
-    /// Something cannot be measured, or only less exactly.
+    /// Some values cannot be measured, or only less precisely.
     Limits,
     /// Worth knowing when numbers are compared.
     Note,
@@ -41,6 +41,6 @@ pub(super) struct Finding {
     pub(super) what: String,
     /// Why it matters.
     pub(super) why: &'static str,
-    /// What to do: a command to type if there is one.
+    /// The remedy: a command to type if there is one.
     pub(super) remedy: String,
 }

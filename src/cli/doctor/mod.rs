@@ -1,6 +1,6 @@
-//! `orchestrate doctor`: describes this host and what would spoil a measurement on it.
+//! `orchestrate doctor`: describes this host and the problems that would spoil a measurement on it.
 //!
-//! [`crate::host::survey`] looks at the host and [`demand`] at what is to be run on it. [`checks`] judges both, and
+//! [`crate::host::survey`] describes the host, and [`demand`] the jobs to run on it. [`checks`] judges both, and
 //! [`facts`] and [`render`] make the text. The last three are pure.
 
 mod checks;
@@ -33,7 +33,7 @@ use finding::{Finding, Severity};
 /// The arguments of `orchestrate doctor`.
 #[derive(Debug, clap::Args)]
 pub(super) struct DoctorArgs {
-    /// A matrix file: also look at what it needs, such as devices, its worker, its data and its peaks.
+    /// A matrix file: also check its needs, such as devices, its worker, its data and its peaks.
     matrix: Option<PathBuf>,
     /// How long to watch for processes that keep the processors busy; 0s skips this.
     #[arg(long, value_name = "DURATION", default_value = "1s", value_parser = humantime::parse_duration)]
@@ -46,34 +46,57 @@ pub(super) struct DoctorArgs {
     json: bool,
 }
 
-/// The output of `--json`.
+/// This host, the needs of the jobs to run on it, and what is wrong with either. It is the document of `--json`.
 #[derive(Debug, Serialize)]
-struct Document<'a> {
+struct Diagnosis {
     #[serde(flatten)]
-    survey: &'a Survey,
-    demand: &'a Demand,
-    findings: &'a [Finding],
+    survey: Survey,
+    demand: Demand,
+    findings: Vec<Finding>,
 }
 
-/// Describes this host, and what of the needs of `plan` is not here, as text. Returns also whether its jobs can run.
+impl Diagnosis {
+    fn new(survey: Survey, demand: Demand) -> Diagnosis {
+        let findings = check(&survey, &demand);
+        Diagnosis { survey, demand, findings }
+    }
+
+    /// The diagnosis of the needs of `plan`, with the peaks of `catalogue`.
+    ///
+    /// # Errors
+    /// The user stops a check of the worker.
+    fn of_plan(plan: &Plan, survey: Survey, catalogue: &Catalogue) -> Result<Diagnosis, Failure> {
+        let programs = Programs::probe(&survey.host).ok();
+        let demand = matrix_demand(plan, &survey, catalogue, programs.as_ref());
+        Ok(Diagnosis::new(survey, demand.map_err(|stopped| Failure::new(Exit::Interrupted, stopped))?))
+    }
+
+    fn text(&self) -> String {
+        let mut sections = facts::sections(&self.survey);
+        sections.extend(facts::matrix_section(&self.demand));
+        render::text(&sections, &self.findings)
+    }
+
+    /// Whether a finding prevents `orchestrate run` from working.
+    fn is_prevented(&self) -> bool {
+        self.findings.iter().any(|finding| finding.severity == Severity::Prevents)
+    }
+}
+
+/// Describes this host and the unmet needs of `plan`, as text. Also returns whether its jobs can run.
 pub(super) fn needs_of(plan: &Plan, global: &Global) -> Result<(String, bool), Failure> {
     let survey = Survey::probe(&global.store, &lock_dir_path(), Duration::from_secs(1));
-    let programs = Programs::probe(&survey.host).ok();
-    let demand = matrix_demand(plan, &survey, &Catalogue::default(), programs.as_ref());
-    let mut demand = demand.map_err(|stopped| Failure::new(Exit::Interrupted, stopped))?;
-    // The report is made elsewhere, and so are its peaks.
+    let Diagnosis { survey, mut demand, .. } = Diagnosis::of_plan(plan, survey, &Catalogue::default())?;
+    // The report is made on another machine, which has the peaks.
     for env in demand.matrix.iter_mut().flat_map(|matrix| &mut matrix.envs) {
         env.no_peaks = None;
     }
-    let findings = check(&survey, &demand);
-    let mut sections = facts::sections(&survey);
-    sections.extend(facts::matrix_section(&demand));
-    let prevented = findings.iter().any(|finding| finding.severity == Severity::Prevents);
-    Ok((render::text(&sections, &findings), !prevented))
+    let diagnosis = Diagnosis::new(survey, demand);
+    Ok((diagnosis.text(), !diagnosis.is_prevented()))
 }
 
-/// What on the host of `survey` would spoil measurements now, with what to do, as sentences: busy processors, by
-/// `thresholds`, and processes that compute on a GPU.
+/// Activity on the host of `survey` that would spoil measurements now, and remedies, as sentences: busy processors,
+/// by `thresholds`, and processes that compute on a GPU.
 pub(super) fn disturbances(survey: &Survey, thresholds: &Thresholds) -> Vec<String> {
     let found = checks::disturbances(survey, thresholds);
     let text = |Finding { what, why, remedy, .. }: Finding| format!("{what}; {why}: {remedy}");
@@ -86,23 +109,14 @@ pub(super) fn disturbances(survey: &Survey, thresholds: &Thresholds) -> Vec<Stri
 pub(super) fn run(args: DoctorArgs, global: &Global) -> Result<Exit, Failure> {
     let plan = args.matrix.as_deref().map(load_matrix_plan).transpose()?;
     let survey = Survey::probe(&global.store, &lock_dir_path(), args.look);
-    let demand = match plan {
-        None => saved_demand(&Store::at(&global.store).map_err(Failure::store)?),
-        Some(plan) => {
-            let catalogue = load_catalogue(&args.peaks_dir, global)?;
-            let programs = Programs::probe(&survey.host).ok();
-            matrix_demand(&plan, &survey, &catalogue, programs.as_ref())
-                .map_err(|stopped| Failure::new(Exit::Interrupted, stopped))?
-        }
+    let diagnosis = match plan {
+        None => Diagnosis::new(survey, saved_demand(&Store::at(&global.store).map_err(Failure::store)?)),
+        Some(plan) => Diagnosis::of_plan(&plan, survey, &load_catalogue(&args.peaks_dir, global)?)?,
     };
-    let findings = check(&survey, &demand);
     if args.json {
-        print_json(&Document { survey: &survey, demand: &demand, findings: &findings })?;
+        print_json(&diagnosis)?;
     } else {
-        let mut sections = facts::sections(&survey);
-        sections.extend(facts::matrix_section(&demand));
-        print(&render::text(&sections, &findings))?;
+        print(&diagnosis.text())?;
     }
-    let prevented = findings.iter().any(|finding| finding.severity == Severity::Prevents);
-    Ok(if prevented { Exit::Unexpected } else { Exit::Done })
+    Ok(if diagnosis.is_prevented() { Exit::Unexpected } else { Exit::Done })
 }

@@ -25,7 +25,7 @@ fn lines_text(lines: &[(String, String)]) -> String {
 /// `3 findings: 1 prevents runs, 2 are notes`.
 fn summary(findings: &[Finding]) -> String {
     if findings.is_empty() {
-        return "nothing on this host would spoil a measurement".to_owned();
+        return "no problems were found on this host".to_owned();
     }
     let meaning = |severity: Severity, one: bool| match (severity, one) {
         (Severity::Prevents, true) => "prevents runs",
@@ -59,7 +59,7 @@ mod tests {
     }
 
     #[test]
-    fn findings_stand_below_the_host_with_why_and_what_to_do() {
+    fn findings_follow_the_facts_with_reason_and_remedy() {
         let lines = vec![("host".into(), "bench-1".into()), ("architecture".into(), "x86_64".into())];
         let text = text(&[Section { title: "system", lines }], &[finding(Severity::Limits)]);
         let expected = "system\n  host          bench-1\n  architecture  x86_64\n\n\
@@ -72,6 +72,6 @@ mod tests {
     fn the_summary_counts_by_severity() {
         let findings = [Severity::Prevents, Severity::Note, Severity::Note].map(finding);
         assert_eq!(summary(&findings), "3 findings: 1 prevents runs, 2 are notes");
-        assert_eq!(summary(&[]), "nothing on this host would spoil a measurement");
+        assert_eq!(summary(&[]), "no problems were found on this host");
     }
 }

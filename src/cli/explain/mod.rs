@@ -34,7 +34,7 @@ pub(super) struct ExplainArgs {
     json: bool,
 }
 
-/// Prints the job's key, its state, the decision about it, its attempts, what changed since, and what to do next.
+/// Prints the job's key, its state, the decision about it, its attempts, the changes since, and the next commands.
 pub(super) fn run(args: ExplainArgs, global: &Global) -> Result<Exit, Failure> {
     let store = Store::at(&global.store).map_err(Failure::store)?;
     let found = args.job.find(&store)?;
@@ -77,7 +77,7 @@ pub(super) fn run(args: ExplainArgs, global: &Global) -> Result<Exit, Failure> {
     Ok(Exit::Done)
 }
 
-/// Where `job` is with Slurm or another host, as a phrase; `None` if it was not handed there, or is done.
+/// The place of `job` with Slurm or on another host, as a phrase; `None` if it was not handed over, or is done.
 fn queue_of(
     store: &Store,
     job: &Job,
@@ -101,7 +101,7 @@ fn declared_keys<'a>(
     planned.chain(inventory.records().map(|record| &record.key))
 }
 
-/// The directory that the user named, if it is not that of `job`, and what to do about it.
+/// The directory that the user named, if it is not that of `job`, and the remedy.
 fn foreign(found: &Found, job: &Job, inventory: &Inventory) -> Option<Foreign> {
     let path = found.dir.path();
     let remedy = || inventory.problems.iter().find(|problem| problem.path == path)?.remedy.clone();
@@ -109,7 +109,7 @@ fn foreign(found: &Found, job: &Job, inventory: &Inventory) -> Option<Foreign> {
         .then(|| Foreign { directory: path.display().to_string(), remedy: remedy() })
 }
 
-/// What changed since the job ran, accepted or not. Empty if it is not done, or if no plan knows how it would run now.
+/// The changes since the job ran, accepted or not. Empty if it is not done, or in no plan.
 fn changes_since(
     store: &Store,
     job: &Job,
@@ -123,7 +123,7 @@ fn changes_since(
     changes(record, plan.env(job.key()), &here.host, &present)
 }
 
-/// Every attempt with a directory, in order, with its own record or the one that decides about the job.
+/// Every attempt with a directory, in order, with its own record or the one that counts for the job.
 fn attempts(dir: &JobDir) -> Vec<AttemptView> {
     let deciding = dir.load_record().ok().flatten();
     let view = |attempt: AttemptDir| {

@@ -20,27 +20,27 @@ use crate::text::duration_text;
 /// `altered`, `queue`, `bound`, `bound_why` and `bound_experiment`.
 const EXPLANATION_SCHEMA: u32 = 1;
 
-/// What is known about a job in addition to the inventory.
+/// Facts about a job in addition to the inventory.
 pub(super) struct Findings {
     /// The job's directory.
     pub(super) dir: JobDir,
     /// The latest saved plan that contains it, and the decision there.
     pub(super) planned: Option<Planned>,
-    /// What changed since it ran, accepted or not.
+    /// The changes since it ran, accepted or not.
     pub(super) changes: Vec<Change>,
     /// The marks of its run and of its row; none if it is not done.
     pub(super) doubts: Doubts,
-    /// Where it is with Slurm, as a phrase, if it was handed there and is not done.
+    /// Its place in a queue, as a phrase, if it was handed over and is not done.
     pub(super) queue: Option<String>,
     /// This host.
     pub(super) host: HostFacts,
     /// Its attempts, in order.
     pub(super) attempts: Vec<AttemptView>,
-    /// The files that are not as they were when its record was written, each as a sentence.
+    /// Its altered files, each as a sentence.
     pub(super) altered: Vec<String>,
     /// ` --store DIR`, for commands to type.
     pub(super) store_flag: String,
-    /// The directory that the user named, if it has the job's key but is not the job's own.
+    /// The directory that the user named, if it is a foreign one.
     pub(super) foreign: Option<Foreign>,
     /// The declared job that an older version misread as this one.
     pub(super) misread: Option<Misread>,
@@ -48,11 +48,11 @@ pub(super) struct Findings {
     pub(super) delete: Option<String>,
 }
 
-/// A directory that has a job's key but is not the job's own.
+/// A directory that has a job's key but is not the job's directory.
 #[derive(Debug, Serialize)]
 pub(super) struct Foreign {
     pub(super) directory: String,
-    /// What to do about it, if that is known.
+    /// The remedy, if known.
     pub(super) remedy: Option<String>,
 }
 
@@ -64,7 +64,7 @@ pub(super) struct Explanation {
     label: String,
     /// The name of its directory.
     directory: String,
-    /// The directory that the user named, if it has the job's key but is not the job's own.
+    /// The directory that the user named, if it is a foreign one.
     foreign: Option<Foreign>,
     /// The declared job that an older version misread as this one.
     misread: Option<Misread>,
@@ -75,15 +75,15 @@ pub(super) struct Explanation {
     why_not_done: Option<String>,
     /// The latest saved plan that contains it.
     plan: Option<String>,
-    /// What a run of that plan would do with it.
+    /// The decision of a run of that plan.
     decision: Option<&'static str>,
     #[serde(skip)]
     decision_text: Option<&'static str>,
-    /// The reason, as a sentence; for a stale job, what changed.
+    /// The reason, as a sentence; for a stale job, the changes.
     why: Option<String>,
-    /// What changed since it ran, accepted or not.
+    /// The changes since it ran, accepted or not.
     changes: Vec<Change>,
-    /// What the user accepted for the attempt that decides. Acceptances of earlier attempts no longer apply.
+    /// The accepted changes of the attempt that counts. Acceptances of earlier attempts no longer apply.
     accepted: Option<Acceptance>,
     /// Whether its run is left out of the statistics.
     left_out: bool,
@@ -93,17 +93,17 @@ pub(super) struct Explanation {
     /// The marks of its row, each as a sentence.
     #[serde(serialize_with = "sentences")]
     row_marks: Vec<Mark>,
-    /// What limits its row; `None` if it is in no row.
+    /// The bound of its row; `None` if it is in no row.
     bound: Option<String>,
-    /// What shows that, or why nothing does, and where the time of its row goes.
+    /// The evidence for the bound, or why there is none, and the breakdown of the row's time.
     bound_why: Option<String>,
-    /// What would show what limits its row, if that is unknown.
+    /// The experiment that would determine the bound, if it is unknown.
     bound_experiment: Option<String>,
     /// Declared parameters that its record does not confirm.
     unconfirmed: Vec<String>,
-    /// The files that are not as they were when its record was written, each as a sentence.
+    /// Its altered files, each as a sentence.
     altered: Vec<String>,
-    /// Where it is with Slurm, as a phrase, if it was handed there and is not done.
+    /// Its place in a queue, as a phrase, if it was handed over and is not done.
     #[serde(skip_serializing_if = "Option::is_none")]
     queue: Option<String>,
     /// The other host where it ran, if any. Then only the declared variables are compared.
@@ -224,9 +224,9 @@ impl Explanation {
             line("accepted", &accepted_text(accepted));
         }
         text += &format!("\nkey (its hash is the id)\n  {}\n", self.key.canonical_json());
-        section(&mut text, "marks", self.marks.iter().flat_map(advised));
-        section(&mut text, "marks of its row", self.row_marks.iter().flat_map(advised));
-        section(&mut text, "what limits its row", self.limit_lines());
+        section(&mut text, "marks", self.marks.iter().flat_map(mark_lines));
+        section(&mut text, "marks of its row", self.row_marks.iter().flat_map(mark_lines));
+        section(&mut text, "bound of its row", self.limit_lines());
         let unconfirmed = (!self.unconfirmed.is_empty()).then(|| unconfirmed_text(&self.unconfirmed));
         section(&mut text, "not confirmed", unconfirmed.into_iter());
         section(&mut text, "not as it was written", self.altered.iter().cloned());
@@ -240,7 +240,7 @@ impl Explanation {
         text
     }
 
-    /// The class of its row with the reason, and what would decide it.
+    /// The class of its row with the reason, and the experiment that would determine it.
     fn limit_lines(&self) -> impl Iterator<Item = String> {
         let class = self.bound.as_ref().zip(self.bound_why.as_ref());
         let class = class.map(|(bound, why)| format!("{bound}: {why}"));
@@ -258,7 +258,7 @@ impl Explanation {
 
     fn decision_text(&self) -> String {
         let (Some(word), Some(plan)) = (self.decision_text, &self.plan) else {
-            return "none: no saved plan contains it, so what changed since is unknown".to_owned();
+            return "none: no saved plan contains it, so the changes since are unknown".to_owned();
         };
         let why = self.why.as_ref().map(|why| format!(": {why}")).unwrap_or_default();
         format!("{word}{why} (plan `{plan}`)")
@@ -270,8 +270,8 @@ fn accepted_text(accepted: &Acceptance) -> String {
     format!("{}: {changes}", accepted.accepted_at.format("%Y-%m-%d %H:%M:%S UTC"))
 }
 
-/// A mark with its effect, and below it what it means and what to do.
-fn advised(mark: &Mark) -> [String; 2] {
+/// A mark with its effect, and below it its meaning and remedy.
+fn mark_lines(mark: &Mark) -> [String; 2] {
     [mark_text(mark), format!("  {}", mark_advice(mark))]
 }
 
@@ -366,7 +366,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stale_job_says_what_changed_and_how_to_go_on() {
+    fn a_stale_job_has_its_changes_and_next_commands() {
         let key = fixture::key("cpu", "resnet18", 16, 1);
         let record = fixture::record(key.clone(), 100.0, 0);
         let failure = Record {
@@ -392,7 +392,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_accepted_elsewhere_or_not_done_is_said() {
+    fn reports_accepted_foreign_and_missing_results() {
         let key = fixture::key("cpu", "resnet18", 16, 1);
         let job = Job::new(key.clone());
         let mut inventory = Inventory::default();
@@ -434,7 +434,7 @@ mod tests {
                \x20 high-variation: the coefficient of variation over n = 3 is 11.2 %, and at least 6.4 % at 95 % \
              confidence (threshold 5 %) (counted)\n\
                \x20   The runs of a row scatter. Repeat more, or find a quieter machine.\n",
-            "\nwhat limits its row\n  unknown: no peaks\n  to decide it, measure\n",
+            "\nbound of its row\n  unknown: no peaks\n  to decide it, measure\n",
             "`orchestrate resume t --rerun-marked` repeats all jobs",
         ] {
             assert!(text.contains(part), "no `{part}` in {text}");

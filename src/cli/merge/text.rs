@@ -1,11 +1,11 @@
-//! What a merge did, as text: a line for each job that was not simply taken, and how many there were of each kind.
+//! The results of a merge as text: one line per job that was not simply taken, and the number of jobs of each kind.
 
 use super::account::Account;
-use crate::plan::{Drift, Held, Undeclared};
-use crate::store::{Merged, MergedJob, MergedPlan, PlanFate, Side, What};
+use crate::plan::{Drift, Existing, Undeclared};
+use crate::store::{JobFate, Merged, MergedJob, MergedPlan, PlanFate, Side};
 use crate::text::{count_text, jobs_text};
 
-/// What a merge did.
+/// The text of `account`.
 pub(super) fn text(account: &Account) -> String {
     let mut text = String::new();
     for (path, merged) in &account.stores {
@@ -25,14 +25,14 @@ pub(super) fn text(account: &Account) -> String {
     text
 }
 
-/// The lines about `job`; none if it was simply taken or is here already.
+/// The lines about `job`; empty if it was simply taken or is here already.
 fn lines(job: &MergedJob) -> String {
     let MergedJob { directory, what, ours, theirs, left_out, .. } = job;
     let mut text = String::new();
     if let Some(why) = sentence(job) {
         text += &format!("{}: {directory}: {why}\n", what.name());
     }
-    if *what == What::Conflict {
+    if *what == JobFate::Conflict {
         for (name, side) in [("here ", ours), ("there", theirs)] {
             text += &side.as_ref().map_or(String::new(), |side| format!("  {name}  {}\n", side_text(side)));
         }
@@ -43,26 +43,26 @@ fn lines(job: &MergedJob) -> String {
     text
 }
 
-/// What became of `job`, as a sentence without its full stop; `None` if the name of it says all.
+/// The result for `job`, as a sentence without a full stop; `None` if its name is sufficient.
 pub(super) fn sentence(job: &MergedJob) -> Option<String> {
     let MergedJob { what, ours, theirs, .. } = job;
     let there = theirs.as_ref().map_or("it has a result".to_owned(), attempt_text);
     match what {
-        What::Taken | What::AlreadyHere => None,
-        What::Replaced(kept) => {
+        JobFate::Taken | JobFate::AlreadyHere => None,
+        JobFate::Replaced(kept) => {
             let here = ours.as_ref().map_or("it had no result".to_owned(), attempt_text);
-            let kept = kept.as_ref().map(|kept| format!("; what was here is now {}", kept.display()));
+            let kept = kept.as_ref().map(|kept| format!("; the replaced result is now {}", kept.display()));
             Some(format!("here {here}, there {there}{}", kept.unwrap_or_default()))
         }
-        What::Kept(Held::Newer) => {
-            Some("a newer orchestrate wrote the record that is here; update orchestrate".to_owned())
+        JobFate::Kept(Existing::Newer) => {
+            Some("a newer orchestrate wrote the record in this store; update orchestrate".to_owned())
         }
-        What::Kept(_) => {
+        JobFate::Kept(_) => {
             let here = ours.as_ref().map_or("it has no result".to_owned(), attempt_text);
             Some(format!("here {here}, there {there}"))
         }
-        What::Conflict => Some("it succeeded here and there; this store keeps its own result".to_owned()),
-        What::Busy(why) | What::Unfinished(why) | What::Damaged(why) => Some(why.clone()),
+        JobFate::Conflict => Some("it succeeded here and there; this store keeps its own result".to_owned()),
+        JobFate::Busy(why) | JobFate::Unfinished(why) | JobFate::Damaged(why) => Some(why.clone()),
     }
 }
 
@@ -77,7 +77,7 @@ fn side_text(side: &Side) -> String {
     format!("attempt {attempt} on {host}, ended {ended_at}, {}", path.display())
 }
 
-/// What became of a plan, as a sentence without its full stop; `None` if the name of it says all.
+/// The result for a plan, as a sentence without a full stop; `None` if its name is sufficient.
 pub(super) fn plan_sentence(plan: &MergedPlan) -> Option<String> {
     match &plan.fate {
         PlanFate::Taken | PlanFate::AlreadyHere => None,
@@ -86,7 +86,7 @@ pub(super) fn plan_sentence(plan: &MergedPlan) -> Option<String> {
     }
 }
 
-/// How the plan of another store differs from the one that is here.
+/// The difference between the plan of another store and that of this one.
 fn drift_text(drift: &Drift) -> String {
     match drift {
         Drift::Jobs { added, removed } => {
@@ -103,7 +103,7 @@ fn drift_text(drift: &Drift) -> String {
     }
 }
 
-/// How many jobs and plans there were, and what became of how many.
+/// The numbers of jobs and plans, and of their results.
 fn counts(merged: &Merged) -> String {
     let jobs: Vec<&str> = merged.jobs.iter().map(|job| job.what.name()).collect();
     let plans: Vec<&str> = merged.plans.iter().map(|plan| plan.fate.name()).collect();
@@ -115,7 +115,7 @@ fn counts(merged: &Merged) -> String {
     all.map(text).join(", ")
 }
 
-/// How often each of `names` occurs, in the order of what matters most: `9 taken, 1 already here`.
+/// The number of each of `names`, in a fixed order: `9 taken, 1 already here`.
 fn of_each(names: &[&str]) -> String {
     const ORDER: [&str; 8] =
         ["taken", "replaced", "already here", "kept", "conflict", "busy", "unfinished", "damaged"];
@@ -152,7 +152,7 @@ mod tests {
         Side { path: path.into(), attempt, outcome, host: host.to_owned(), ended_at }
     }
 
-    fn job(directory: &str, what: What, ours: Option<Side>, theirs: Option<Side>) -> MergedJob {
+    fn job(directory: &str, what: JobFate, ours: Option<Side>, theirs: Option<Side>) -> MergedJob {
         MergedJob { directory: directory.to_owned(), what, job: None, ours, theirs, left_out: Vec::new() }
     }
 
@@ -163,27 +163,34 @@ mod tests {
     fn merged() -> Merged {
         let good = |path, attempt, host| Some(side(path, attempt, host, Outcome::Succeeded));
         let bad = |path, host| Some(side(path, 2, host, Outcome::Signalled { signal: 11 }));
-        let pipe =
-            MergedJob { left_out: vec!["attempts/01/pipe".to_owned()], ..job("b", What::Taken, None, None) };
+        let pipe = MergedJob {
+            left_out: vec!["attempts/01/pipe".to_owned()],
+            ..job("b", JobFate::Taken, None, None)
+        };
         Merged {
             jobs: vec![
-                job("a", What::Taken, None, good("there/a", 1, "beta")),
+                job("a", JobFate::Taken, None, good("there/a", 1, "beta")),
                 pipe,
                 job(
                     "c",
-                    What::Replaced(Some("runs/.replaced/1/c".into())),
+                    JobFate::Replaced(Some("runs/.replaced/1/c".into())),
                     bad("runs/c", "alpha"),
                     good("c", 1, "beta"),
                 ),
-                job("d", What::Replaced(None), None, good("there/d", 3, "beta")),
-                job("e", What::AlreadyHere, good("runs/e", 1, "beta"), good("there/e", 1, "beta")),
-                job("f", What::Kept(Held::Success), good("runs/f", 1, "alpha"), bad("there/f", "beta")),
-                job("g", What::Kept(Held::NoResult), None, bad("there/g", "beta")),
-                job("h", What::Kept(Held::Newer), None, good("there/h", 1, "beta")),
-                job("i", What::Conflict, good("runs/i", 1, "alpha"), good("there/i", 2, "beta")),
-                job("j", What::Busy("j is busy: pid 7".into()), None, good("there/j", 1, "beta")),
-                job("k", What::Unfinished("it is running over there".into()), None, None),
-                job("l", What::Damaged("record.json is torn".into()), None, None),
+                job("d", JobFate::Replaced(None), None, good("there/d", 3, "beta")),
+                job("e", JobFate::AlreadyHere, good("runs/e", 1, "beta"), good("there/e", 1, "beta")),
+                job(
+                    "f",
+                    JobFate::Kept(Existing::Success),
+                    good("runs/f", 1, "alpha"),
+                    bad("there/f", "beta"),
+                ),
+                job("g", JobFate::Kept(Existing::NoResult), None, bad("there/g", "beta")),
+                job("h", JobFate::Kept(Existing::Newer), None, good("there/h", 1, "beta")),
+                job("i", JobFate::Conflict, good("runs/i", 1, "alpha"), good("there/i", 2, "beta")),
+                job("j", JobFate::Busy("j is busy: pid 7".into()), None, good("there/j", 1, "beta")),
+                job("k", JobFate::Unfinished("it is running over there".into()), None, None),
+                job("l", JobFate::Damaged("record.json is torn".into()), None, None),
             ],
             plans: vec![
                 plan("m", PlanFate::Taken),
@@ -196,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn every_fate_is_told_with_its_reason() {
+    fn every_fate_has_its_reason() {
         let undeclared =
             |env: &str, jobs, env_is_declared| Undeclared { env: env.into(), jobs, env_is_declared };
         let account = Account {

@@ -1,4 +1,4 @@
-//! What a merge did, as JSON.
+//! The results of a merge as JSON.
 
 use chrono::{DateTime, Utc};
 use serde::Serialize;
@@ -6,18 +6,18 @@ use serde::Serialize;
 use super::account::Account;
 use super::text::{plan_sentence, sentence};
 use crate::plan::Undeclared;
-use crate::store::{MergedJob, MergedPlan, Side, What};
+use crate::store::{JobFate, MergedJob, MergedPlan, Side};
 
 /// The version of the `--json` format.
 ///
 /// Changelog: 1, the first.
 const MERGE_SCHEMA: u32 = 1;
 
-/// What a merge did.
+/// The output.
 #[derive(Debug, Serialize)]
 pub(super) struct View<'a> {
     schema: u32,
-    /// Whether nothing was changed.
+    /// Whether it was a dry run.
     dry_run: bool,
     stores: Vec<StoreView>,
     undeclared: &'a [Undeclared],
@@ -25,7 +25,7 @@ pub(super) struct View<'a> {
 
 #[derive(Debug, Serialize)]
 struct StoreView {
-    /// As it was named.
+    /// As the user named it.
     store: String,
     jobs: Vec<JobView>,
     plans: Vec<PlanView>,
@@ -36,11 +36,11 @@ struct JobView {
     directory: String,
     /// `taken`, `replaced`, `already here`, `kept`, `conflict`, `busy`, `unfinished` or `damaged`.
     what: &'static str,
-    /// A sentence, if there is more to say.
+    /// An explanation as a sentence, if necessary.
     why: Option<String>,
     ours: Option<SideView>,
     theirs: Option<SideView>,
-    /// Where what was here is now.
+    /// The new path of the replaced result.
     kept_in: Option<String>,
     /// Paths that were not copied because they are neither a file nor a directory.
     left_out: Vec<String>,
@@ -82,7 +82,7 @@ impl<'a> View<'a> {
 
 fn job(job: &MergedJob) -> JobView {
     let kept_in = match &job.what {
-        What::Replaced(kept) => kept.as_ref().map(|kept| kept.display().to_string()),
+        JobFate::Replaced(kept) => kept.as_ref().map(|kept| kept.display().to_string()),
         _ => None,
     };
     JobView {

@@ -1,18 +1,18 @@
-//! Follows jobs that were handed over, until none is under way. What Slurm or a host lost is handed over again.
+//! Follows jobs that were handed over, until none is under way. Hands over again what Slurm or a host lost.
 //!
-//! The store says what is done, and queues what there is to wait for. Each is asked once for all submissions, every
-//! five seconds at most, and less often while none answers. Nothing here ends a task: whoever stops following leaves
-//! the queue alone.
+//! The store determines which jobs are done, the queues which are still waiting or running. Each queue is asked once
+//! for all submissions, every five seconds at most, and less often while none answers. A signal only ends the
+//! following: the tasks stay in their queues.
 
-#![expect(clippy::disallowed_methods, reason = "who follows a queue does so in time")]
+#![expect(clippy::disallowed_methods, reason = "following a queue measures and waits for time")]
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
 use super::idle::Idle;
-use super::printed::{lacked_memory, what_was_printed};
+use super::printed::{lacked_memory, printed_output};
 use super::queues::Queues;
-use super::submit::{hand_over_the_rest, submit};
+use super::submit::{hand_over_frozen, submit};
 use super::view::{phrases, place_phrase, waiting_text};
 use super::{Handing, open_submissions};
 use crate::cli::needs::needs;
@@ -28,18 +28,18 @@ use crate::plan::{
 use crate::record::HostFacts;
 use crate::stop::StopSignals;
 
-/// What came of following.
+/// The result of following.
 #[derive(Debug)]
 pub(in crate::cli) struct Followed {
-    /// The signal that ended it, if one did. The queue goes on.
+    /// The signal that ended it, if one did. The tasks in the queue continue.
     pub(in crate::cli) stopped_by: Option<String>,
-    /// The state of each job, with whether it was done before.
+    /// The state of each job, and whether it was done before.
     pub(in crate::cli) states: Vec<(State, bool)>,
 }
 
 impl Followed {
-    /// What there is to tell of these jobs if nobody follows them.
-    pub(in crate::cli) fn not_at_all(decided: &[Decided]) -> Followed {
+    /// The result for jobs that are handed over and not followed.
+    pub(in crate::cli) fn not_followed(decided: &[Decided]) -> Followed {
         let of = |it: &Decided| (it.decision.state(), it.decision == Decision::Skip);
         Followed { stopped_by: None, states: decided.iter().filter(|it| it.is_listed()).map(of).collect() }
     }
@@ -48,31 +48,31 @@ impl Followed {
 /// The time between two questions to Slurm.
 const PERIOD: Duration = Duration::from_secs(5);
 
-/// The time between two questions, once a host was asked some times: to answer takes its processor a moment.
+/// The same for a host after its first [`SOON`] questions, because answering takes processor time there.
 const HOST_PERIOD: Duration = Duration::from_secs(15);
 
-/// How often a host is asked sooner.
+/// The number of questions to a host at the shorter [`PERIOD`].
 const SOON: usize = 6;
 
-/// The first ones, since a task can be short.
+/// The first periods are shorter, because a task can be short.
 const FIRST_PERIODS: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(2)];
 
-/// The longest time between two questions while nobody answers.
+/// The longest time between two questions while no queue answers.
 const LONGEST_PERIOD: Duration = Duration::from_secs(60);
 
-/// The time between two questions once every job has come to its end, and some task has not.
+/// The time between two questions once all jobs have ended and a task is still listed.
 const CLOSING_PERIOD: Duration = Duration::from_secs(1);
 
-/// The share of the time that the store is read at most, as one of so many.
+/// At most one part in this many of the time is spent reading the store.
 const READING_SHARE: u32 = 20;
 
-/// What to do about a job whose task ended without a result.
+/// The remedy for a job whose task ended without a result.
 const TRY_AGAIN: &str = "`orchestrate resume` tries again";
 
-/// What comes before that if a task had too little memory.
+/// The advice before [`TRY_AGAIN`] if a task had too little memory.
 const ASK_FOR_MEMORY: &str = "ask Slurm for more memory, as by `options: [--mem=8G]` under `slurm`; then ";
 
-/// What a queue says against a job must hold this long: a record can take a while to be seen on a network file system.
+/// A loss reported by a queue is believed after this time: on a network file system, a record can appear late.
 const DOUBT: Duration = Duration::from_secs(10);
 
 /// Follows the jobs of `decided` that run until none is under way any more, or until a signal.
@@ -90,7 +90,7 @@ pub(in crate::cli) async fn follow(
     let matrix = handing.plan.matrix.name.as_str();
     let owner = OwnerLock::take(&handing.store.running(), matrix);
     let mut owner = owner.map_err(|error| Failure::new(Exit::StoreUnusable, error))?;
-    owner.keep_alive(signals.also_by_request())?;
+    owner.keep_alive(signals.accept_requests())?;
     observer.event(&Event::Began { jobs: decided });
     let running = decided.iter().filter(|decided| decided.decision.runs());
     let waiting: BTreeMap<JobId, Job> = running.map(|it| (it.job.id(), it.job.clone())).collect();
@@ -106,7 +106,7 @@ pub(in crate::cli) async fn follow(
         failed: BTreeSet::new(),
         shown: None,
         silent: 0,
-        told: BTreeSet::new(),
+        warned: BTreeSet::new(),
         looks: 0,
         idle: Idle::default(),
     };
@@ -135,28 +135,28 @@ struct Watch<'a> {
     selected: BTreeSet<JobId>,
     /// All that were handed over in this run.
     tried: BTreeSet<JobId>,
-    /// Those of which nobody knows yet what becomes of them.
+    /// Those whose outcome is not known yet.
     waiting: BTreeMap<JobId, Job>,
     /// Where they were when they were last seen.
     last: BTreeMap<JobId, Whereabouts>,
-    /// Since when a queue says something against a job that nothing else confirms.
+    /// Since when a queue has reported a job as lost or ended without a result, without confirmation.
     doubts: BTreeMap<JobId, Instant>,
     /// How often a job was lost in this run.
     losses: BTreeMap<JobId, u32>,
-    /// Those that have no result, and get none in this run.
+    /// Those that have no result and will have none in this run.
     failed: BTreeSet<JobId>,
     /// The last wait that was reported.
     shown: Option<Waiting>,
-    /// How often in a row nobody answered.
+    /// How many times in a row no queue answered.
     silent: u32,
-    /// The troubles that were told, until there is none.
-    told: BTreeSet<String>,
+    /// The problems that were warned of since the last look without problems.
+    warned: BTreeSet<String>,
     looks: usize,
     /// Tasks whose jobs are done.
     idle: Idle,
 }
 
-/// What one look has shown.
+/// The state of the queues and the store at one look.
 struct Seen {
     submitted: Vec<Submitted>,
     answers: Answers,
@@ -166,7 +166,7 @@ struct Seen {
     places: BTreeMap<JobId, Whereabouts>,
 }
 
-/// What to do about a job that is waited for, whose submission another `orchestrate` closed before it was seen.
+/// The verdict on a job whose submission another `orchestrate` closed before this one saw it.
 fn verdict_without_place(standing: Option<&Standing>) -> Verdict {
     match standing {
         Some(Standing::Done(_)) => Verdict::Settled,
@@ -180,19 +180,19 @@ fn verdict_without_place(standing: Option<&Standing>) -> Verdict {
 }
 
 impl Watch<'_> {
-    /// Looks once where the jobs are, and does what follows from it. Returns how long to wait before the next look;
-    /// `None` if there is nothing left to wait for.
+    /// Looks once where the jobs are, and acts on it. Returns the time until the next look, or `None` if there is
+    /// nothing left to wait for.
     async fn look(
         &mut self,
         queues: &mut Queues,
         observer: &mut dyn Observer,
     ) -> Result<Option<Duration>, Failure> {
-        let troubles = hand_over_the_rest(queues, self.handing).await?;
+        let troubles = hand_over_frozen(queues, self.handing).await?;
         let seen = self.see(queues, troubles).await?;
         let lost = self.judge(&seen, observer);
         self.last.extend(seen.places.iter().map(|(id, place)| (*id, place.clone())));
         self.hand_over_again(queues, &lost, &seen).await?;
-        self.close_what_is_over(&seen);
+        self.close_finished_submissions(&seen);
         let idle = idle_tasks(&seen.submitted, &seen.answers, &seen.inventory);
         let is_ending = self.idle.end(queues, idle).await;
         if self.waiting.is_empty() && !self.next_round(queues, &seen.inventory, observer).await? {
@@ -214,12 +214,12 @@ impl Watch<'_> {
             if asked.answers.is_empty() && !asked.troubles.is_empty() { self.silent + 1 } else { 0 };
         troubles.extend(asked.troubles);
         for why in &troubles {
-            if self.told.insert(why.clone()) {
-                warn(&format!("{why}; nothing is lost, and it is tried again"));
+            if self.warned.insert(why.clone()) {
+                warn(&format!("{why}; nothing is lost, and orchestrate tries again"));
             }
         }
         if troubles.is_empty() {
-            self.told.clear();
+            self.warned.clear();
         }
         let began = Instant::now();
         let inventory = self.handing.store.load_inventory().map_err(Failure::store)?;
@@ -228,14 +228,14 @@ impl Watch<'_> {
         Ok(Seen { submitted, answers: asked.answers, inventory, reading, places })
     }
 
-    /// Lets go of the jobs of which it is clear what became of them. Returns those that were lost.
+    /// Stops waiting for the jobs whose outcome is known. Returns those that were lost.
     fn judge(&mut self, seen: &Seen, observer: &mut dyn Observer) -> Vec<Job> {
         let mut lost = Vec::new();
         for (id, job) in self.waiting.clone() {
             let standing = seen.inventory.jobs.get(&id);
             let verdict = match (seen.places.get(&id), self.last.get(&id)) {
                 (Some(place), _) => place.verdict(standing),
-                // Another orchestrate has closed its submission.
+                // Another `orchestrate` has closed its submission.
                 (None, Some(last)) => last.closed().verdict(standing),
                 (None, None) => verdict_without_place(standing),
             };
@@ -276,7 +276,7 @@ impl Watch<'_> {
         self.waiting.remove(&job.id());
         self.doubts.remove(&job.id());
         self.failed.insert(job.id());
-        let printed = place.and_then(|place| what_was_printed(self.handing.store, place));
+        let printed = place.and_then(|place| printed_output(self.handing.store, place));
         let (why, place) = printed.map_or_else(
             || (why.to_owned(), String::new()),
             |printed| (format!("{why}{}", printed.last_words()), format!("{}; ", printed.place())),
@@ -317,9 +317,8 @@ impl Watch<'_> {
         submit(queues, self.handing, &again, &seen.inventory).await
     }
 
-    /// Hands over what turned out to be needed: further repeats, runs that their marks leave out, and profiles of
-    /// workers that report that they can make them. Returns whether
-    /// there was something.
+    /// Hands over jobs that turned out to be needed: further repeats, re-runs of jobs whose marks leave them out, and
+    /// profiles by workers that report that they support them. Returns whether there were any.
     async fn next_round(
         &mut self,
         queues: &mut Queues,
@@ -349,9 +348,8 @@ impl Watch<'_> {
         Ok(true)
     }
 
-    /// Notes the submissions of which nothing can come any more: no task of theirs is live, and nobody waits for one of
-    /// their jobs.
-    fn close_what_is_over(&self, seen: &Seen) {
+    /// Closes the submissions that are over: none of their tasks is live, and none of their jobs is waited for.
+    fn close_finished_submissions(&self, seen: &Seen) {
         for it in seen.submitted.iter().filter(|it| it.ticket.is_some()) {
             let Some(tasks) = seen.answers.get(&it.submission.queue()) else { continue };
             let is_live = tasks.iter().any(|task| it.owns(task) && task.state.is_live());
@@ -363,7 +361,7 @@ impl Watch<'_> {
         }
     }
 
-    /// Says what there is to wait for, if that has changed.
+    /// Reports where the waiting jobs are, if that has changed.
     fn report(&mut self, seen: &Seen, observer: &mut dyn Observer) {
         let places = self.waiting.keys().filter_map(|id| seen.places.get(id));
         let found = phrases(places.map(place_phrase));

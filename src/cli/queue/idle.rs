@@ -1,6 +1,6 @@
 //! Ends tasks that Slurm still lists although their jobs are done. They would keep a node until their time limit.
 
-#![expect(clippy::disallowed_methods, reason = "a task that ends by itself gets some time for that")]
+#![expect(clippy::disallowed_methods, reason = "a task has some time to end without being cancelled")]
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
@@ -8,19 +8,19 @@ use std::time::{Duration, Instant};
 use super::queues::Queues;
 use crate::cli::output::warn;
 
-/// How long a task may take to end by itself, after its last job.
+/// How long a task may stay listed after the end of its last job.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// What was seen of such tasks.
+/// Tasks that are listed although their jobs are done.
 #[derive(Debug, Default)]
 pub(super) struct Idle {
-    /// Since when each is.
+    /// When each was first seen.
     since: BTreeMap<String, Instant>,
     ended: BTreeSet<String>,
 }
 
 impl Idle {
-    /// Ends those of the `listed` tasks that have had their time. Returns whether some still have it.
+    /// Ends those `listed` tasks whose [`PATIENCE`] has passed. Returns whether there are others, still to be ended.
     pub(super) async fn end(&mut self, queues: &mut Queues, listed: Vec<String>) -> bool {
         self.since.retain(|task, _| listed.contains(task));
         let mut goes_on = false;

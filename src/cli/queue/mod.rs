@@ -1,4 +1,4 @@
-//! What verbs do with the jobs of envs that a queue starts: hand them over, follow them, show them, end them.
+//! Jobs of envs that a queue (Slurm or a host) starts: handing them over, following, showing and ending them.
 
 mod fetch;
 mod follow;
@@ -31,7 +31,7 @@ pub(super) struct Handing<'a> {
     pub(super) global: &'a Global,
 }
 
-/// The submissions of the plan of which something can still come. Warns of those that cannot be read.
+/// The submissions of the plan that are not closed. Warns of those that cannot be read.
 ///
 /// # Errors
 /// Their directory cannot be read.
@@ -52,13 +52,13 @@ fn load_submissions(store: &Store, matrix: Option<&str>) -> Result<Vec<Submitted
     Ok(found.open)
 }
 
-/// How often to look whether a lock is free. Meanwhile, signals are heard.
+/// The interval of attempts to take a lock. Signals are handled in between.
 const LOOK: Duration = Duration::from_millis(100);
 
-/// Takes the lock of those who make submissions, and waits for it.
+/// Takes the lock for making submissions, and waits for it.
 ///
 /// # Errors
-/// It cannot be made.
+/// It cannot be created.
 async fn lock_queue(store: &Store) -> Result<QueueLock, Failure> {
     loop {
         if let Some(lock) = store.try_lock_queue().map_err(|error| Failure::store(error.into()))? {

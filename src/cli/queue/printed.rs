@@ -1,5 +1,5 @@
-//! What a task of Slurm printed that ended without a result: where that is, and its last line. That is where Slurm
-//! tells what became of it, such as a limit of memory.
+//! The output of a Slurm task that ended without a result: its path and its last line. Slurm writes there why it
+//! ended the task, for example because of its memory limit.
 
 use std::path::PathBuf;
 
@@ -8,10 +8,10 @@ use crate::plan::{QueueId, Whereabouts};
 use crate::record::last_line;
 use crate::store::Store;
 
-/// How much of the end is read, in bytes.
+/// The most bytes that are read, from the end.
 const END: u64 = 8192;
 
-/// What a task printed.
+/// The output of a task.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Printed {
     path: PathBuf,
@@ -19,31 +19,31 @@ pub(super) struct Printed {
 }
 
 impl Printed {
-    /// How it ends, to be added to a sentence; nothing if the task said nothing.
+    /// The last line, to append to a sentence: `: out of memory`. Empty if the task printed nothing.
     pub(super) fn last_words(&self) -> String {
         self.last_line.as_ref().map(|line| format!(": {line}")).unwrap_or_default()
     }
 
-    /// Where all of it is, as a clause.
+    /// The path of the whole output, as a clause.
     pub(super) fn place(&self) -> String {
-        format!("what it printed is in {}", self.path.display())
+        format!("its output is in {}", self.path.display())
     }
 }
 
-/// What the task at `place` printed; `None` if it has printed nothing that is here.
-pub(super) fn what_was_printed(store: &Store, place: &Whereabouts) -> Option<Printed> {
+/// The output of the task at `place`; `None` if there is none on this machine.
+pub(super) fn printed_output(store: &Store, place: &Whereabouts) -> Option<Printed> {
     let (QueueId::Slurm, Some(task)) = (&place.queue, &place.task) else { return None };
     let path = store.submission_files(&place.submission).printed_by(task);
     let end = tail(&path, END)?;
     Some(Printed { path, last_line: last_line(&end) })
 }
 
-/// Whether `words`, a state of Slurm or what its daemon printed, say that a task had too little memory.
+/// Whether `words`, a state of Slurm or the output of its daemon, mean that a task had too little memory.
 pub(super) fn lacked_memory(words: &str) -> bool {
     let words = words.to_lowercase();
     ["memory limit", "out_of_memory", "out-of-memory", "out of memory", "oom_kill", "oom-kill", "oom kill"]
         .iter()
-        .any(|told| words.contains(told))
+        .any(|phrase| words.contains(phrase))
 }
 
 #[cfg(test)]
@@ -68,7 +68,7 @@ mod tests {
     }
 
     #[test]
-    fn every_version_of_slurm_says_in_its_own_words_that_memory_was_short() {
+    fn recognises_out_of_memory_messages_of_all_slurm_versions() {
         for words in [
             "Slurm's task 1_0 ended OUT_OF_MEMORY and left no result",
             "slurmstepd-n1: error: Exceeded job memory limit",
@@ -86,21 +86,21 @@ mod tests {
     }
 
     #[test]
-    fn the_last_words_of_a_task_are_told_with_their_place() {
+    fn printed_output_has_its_last_line_and_its_path() {
         let directory = tempfile::tempdir().unwrap();
         let store = Store::create(&directory.path().join("runs")).unwrap();
         let at = place(QueueId::Slurm, Some("4711_3"));
-        assert_eq!(what_was_printed(&store, &at), None);
+        assert_eq!(printed_output(&store, &at), None);
         let path = store.submission_files("orch-m-1").printed_by("4711_3");
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         for (printed, words) in [("", ""), ("one\n\u{1b}[31mout of memory\n\n", ": out of memory")] {
             fs::write(&path, printed).unwrap();
-            let found = what_was_printed(&store, &at).unwrap();
+            let found = printed_output(&store, &at).unwrap();
             assert_eq!(found.last_words(), words);
-            assert_eq!(found.place(), format!("what it printed is in {}", path.display()));
+            assert_eq!(found.place(), format!("its output is in {}", path.display()));
         }
         let host = QueueId::Ssh { host: "a".into(), directory: "d".into() };
-        assert_eq!(what_was_printed(&store, &place(host, Some("0_0"))), None);
-        assert_eq!(what_was_printed(&store, &place(QueueId::Slurm, None)), None);
+        assert_eq!(printed_output(&store, &place(host, Some("0_0"))), None);
+        assert_eq!(printed_output(&store, &place(QueueId::Slurm, None)), None);
     }
 }

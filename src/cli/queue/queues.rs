@@ -1,4 +1,4 @@
-//! Slurm and the hosts of a plan, as one: whoever hands over, asks or ends need not know which is which.
+//! Slurm and the hosts of a plan behind one interface, to hand over, ask about and end jobs.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,11 +16,11 @@ use crate::store::{Had, Store, StoreError, record_digest};
 pub(in crate::cli) struct Queues {
     slurm: Option<Slurm>,
     hosts: BTreeMap<QueueId, SshHost>,
-    /// What this store has of the results of hosts, and what was fetched and not taken.
+    /// Digests of the records of hosts that this store has, or has fetched and rejected.
     had: Had,
 }
 
-/// What queues answered.
+/// The answers of queues.
 #[derive(Debug, Default)]
 pub(super) struct Asked {
     pub(super) answers: Answers,
@@ -34,7 +34,7 @@ impl Queues {
         Queues { slurm: Slurm::find(), ..Queues::default() }
     }
 
-    /// The most tasks of an array; `None` if Slurm does not say.
+    /// The most tasks of an array; `None` if Slurm does not report it.
     pub(super) async fn longest_array(&self) -> Option<usize> {
         self.slurm.as_ref()?.longest_array().await.ok()
     }
@@ -75,7 +75,7 @@ impl Queues {
         }
     }
 
-    /// Asks all queues of `submitted`, and changes nothing.
+    /// Asks all queues of `submitted`, without any change.
     pub(super) async fn ask(&mut self, store: &Store, submitted: &[Submitted]) -> Asked {
         let mut asked = Asked::default();
         let slurms = names(submitted.iter().filter(|it| it.submission.queue() == QueueId::Slurm));
@@ -93,8 +93,8 @@ impl Queues {
         asked
     }
 
-    /// Asks all queues of `submitted`, and brings what hosts have ended into `store`. A host whose results cannot be
-    /// fetched did not answer.
+    /// Asks all queues of `submitted`, and fetches the results of hosts into `store`. A host whose results cannot be
+    /// fetched counts as one that did not answer.
     pub(super) async fn ask_and_fetch(
         &mut self,
         store: &Store,
@@ -135,7 +135,7 @@ impl Queues {
         Ok(asked)
     }
 
-    /// What each host of `submitted` answers. They are asked at the same time.
+    /// The answer of each host of `submitted`. They are asked concurrently.
     async fn ask_hosts(
         &mut self,
         store: &Store,
@@ -158,7 +158,7 @@ impl Queues {
         questions.join_all().await
     }
 
-    /// What to ask the host of these submissions.
+    /// The question to the host of these submissions.
     fn question<'a>(
         &mut self,
         store: &Store,
@@ -176,8 +176,8 @@ impl Queues {
         HostQuestion { names: names(submitted), had }
     }
 
-    /// Ends all that these submissions have, running or not, and waits until hosts have ended it. Returns why some did
-    /// not, as sentences. The others did.
+    /// Ends all tasks of these submissions, running or not, and waits until hosts have ended theirs. Returns the
+    /// failures, as sentences; all other tasks were ended.
     pub(super) async fn cancel(&mut self, submitted: &[Submitted]) -> Vec<String> {
         let mut troubles = Vec::new();
         let slurms = names(submitted.iter().filter(|it| it.submission.queue() == QueueId::Slurm));
@@ -196,9 +196,9 @@ impl Queues {
                 None => Err(missing("ssh")),
             };
             match stopped {
-                // Most likely it never got anything.
+                // Most likely nothing was ever handed to it.
                 Err(error) if it.ticket.is_none() => {
-                    warn(&format!("{error}; if it was handed something after all, that runs on"));
+                    warn(&format!("{error}; if jobs were handed to it after all, they continue to run"));
                 }
                 Err(error) => troubles.push(error.to_string()),
                 Ok(_) => {}
@@ -234,7 +234,7 @@ fn names<'a>(submitted: impl Iterator<Item = &'a Submitted>) -> Vec<String> {
     submitted.map(|it| it.submission.name.clone()).collect()
 }
 
-/// Keeps what the runs of a host left without a result.
+/// Saves which jobs the runs of a host left without a result.
 fn note_leftovers(store: &Store, submitted: &mut [Submitted], answer: &HostAnswer) -> Result<(), Failure> {
     for run in answer.runs.iter().filter(|run| !run.left.is_empty()) {
         let Some(it) = submitted.iter_mut().find(|it| it.submission.name == run.name) else { continue };

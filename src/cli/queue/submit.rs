@@ -1,4 +1,4 @@
-//! Hands the jobs of a plan over: freezes submissions, then hands over all that Slurm and the hosts do not have yet.
+//! Hands over the jobs of a plan: freezes submissions, then hands over those that Slurm and the hosts lack.
 #![expect(clippy::disallowed_methods, reason = "a submission has a time")]
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -19,8 +19,8 @@ use crate::queue::{Slurm, script};
 use crate::store::{Store, StoreError};
 use crate::text::{count_text, jobs_text, with_causes};
 
-/// Hands those jobs of `decided` over that are not there yet, after it brought what hosts have ended. What cannot be
-/// handed over now stays frozen, and [`super::follow`] tries again.
+/// Fetches finished results from hosts, then hands over those jobs of `decided` that are not under way. A submission
+/// that cannot be handed over stays frozen, and [`super::follow`] tries again.
 ///
 /// # Errors
 /// The store cannot be read or written.
@@ -39,13 +39,13 @@ pub(in crate::cli) async fn submit(
     let mut known = open_submissions(handing).map_err(Failure::store)?;
     let asked = queues.ask_and_fetch(store, &mut known).await?;
     let places = whereabouts(&known, &asked.answers);
-    // Some may have ended since the store was read, and before anybody was asked.
+    // Some may have ended between the reading of the store and the questions to the queues.
     let now = if known.is_empty() { None } else { Some(store.load_inventory().map_err(Failure::store)?) };
     let now = now.as_ref().unwrap_or(inventory);
-    let mut to_submit = not_there(decided, now, &places);
-    to_submit.retain(|it| !has_become_done(it, inventory, now));
+    let mut to_submit = not_under_way(decided, now, &places);
+    to_submit.retain(|it| !finished_meanwhile(it, inventory, now));
     let longest = longest.unwrap_or(UNKNOWN_LONGEST);
-    // What is handed over again in one run is another submission.
+    // Handing a job over again in one run makes another submission.
     let origin = Origin { now: Utc::now(), ..origin.clone() };
     let new = submissions(plan, &to_submit, now, longest, &origin);
     for submission in &new {
@@ -59,11 +59,11 @@ pub(in crate::cli) async fn submit(
             continue;
         }
         match queues.hand_over(store, submission, is_new).await {
-            Ok(ticket) => tell(submission, &ticket, global),
-            // The next one would meet the same.
+            Ok(ticket) => print_ticket(submission, &ticket, global),
+            // The next submission to this queue would fail in the same way.
             Err(error) => {
                 let why = with_causes(&error);
-                warn(&format!("not handed to {} yet: {why}; it is tried again", queue.name()));
+                warn(&format!("not handed to {} yet: {why}; orchestrate tries again", queue.name()));
                 refused.insert(queue);
             }
         }
@@ -71,25 +71,25 @@ pub(in crate::cli) async fn submit(
     Ok(())
 }
 
-/// The most tasks of an array if Slurm does not answer: what every cluster accepts.
+/// The most tasks of an array if Slurm does not answer. Every cluster accepts this number.
 const UNKNOWN_LONGEST: usize = 1000;
 
-/// Those of `decided` that run and of which nothing is under way.
-pub(super) fn not_there(
+/// Those of `decided` that are to run and are not under way in a queue.
+pub(super) fn not_under_way(
     decided: &[Decided],
     inventory: &Inventory,
     places: &BTreeMap<JobId, Whereabouts>,
 ) -> Vec<Decided> {
-    let is_there = |decided: &Decided| {
+    let is_pending = |decided: &Decided| {
         let id = decided.job.id();
         let verdict = places.get(&id).map(|place| place.verdict(inventory.jobs.get(&id)));
         verdict == Some(Verdict::Pending)
     };
-    decided.iter().filter(|decided| decided.decision.runs() && !is_there(decided)).cloned().collect()
+    decided.iter().filter(|decided| decided.decision.runs() && !is_pending(decided)).cloned().collect()
 }
 
 /// Whether the job of `decided` was not done `before` and is done `now`, or was done and has been repeated since.
-fn has_become_done(decided: &Decided, before: &Inventory, now: &Inventory) -> bool {
+fn finished_meanwhile(decided: &Decided, before: &Inventory, now: &Inventory) -> bool {
     let success = |inventory: &Inventory| match inventory.jobs.get(&decided.job.id()) {
         Some(Standing::Done(record)) => Some((record.attempt, record.ended_at)),
         _ => None,
@@ -112,7 +112,7 @@ fn freeze(store: &Store, submission: &Submission) -> Result<(), Failure> {
     frozen.map(drop).map_err(|error| Failure::store(StoreError::Write(error)))
 }
 
-fn tell(submission: &Submission, ticket: &Ticket, global: &Global) {
+fn print_ticket(submission: &Submission, ticket: &Ticket, global: &Global) {
     if global.quiet {
         return;
     }
@@ -128,7 +128,7 @@ fn tell(submission: &Submission, ticket: &Ticket, global: &Global) {
     }
 }
 
-/// Prints what would be handed over, and how, without handing anything over.
+/// Prints the submissions that would be made, without handing anything over.
 ///
 /// # Errors
 /// Standard output cannot be written.
@@ -155,16 +155,16 @@ pub(in crate::cli) fn print_submissions(
     Ok(())
 }
 
-/// Hands over what is frozen and not with its queue yet. Returns why that failed, where it did.
+/// Hands over the submissions that are frozen and not yet handed over. Returns the failures, as sentences.
 ///
 /// # Errors
 /// The store cannot be read or written.
-pub(super) async fn hand_over_the_rest(
+pub(super) async fn hand_over_frozen(
     queues: &mut Queues,
     handing: &Handing<'_>,
 ) -> Result<Vec<String>, Failure> {
     let Handing { store, global, .. } = *handing;
-    // Nearly always there is nothing.
+    // Avoids the lock in the usual case.
     if open_submissions(handing).map_err(Failure::store)?.iter().all(|it| it.ticket.is_some()) {
         return Ok(Vec::new());
     }
@@ -176,7 +176,7 @@ pub(super) async fn hand_over_the_rest(
             continue;
         }
         match queues.hand_over(store, &it.submission, false).await {
-            Ok(ticket) => tell(&it.submission, &ticket, global),
+            Ok(ticket) => print_ticket(&it.submission, &ticket, global),
             Err(error) => drop(refused.insert(queue, with_causes(&error))),
         }
     }
@@ -193,7 +193,7 @@ mod tests {
     use crate::record::{Outcome, testing::record};
 
     #[test]
-    fn what_somebody_has_done_or_repeated_since_is_not_handed_over() {
+    fn jobs_finished_meanwhile_are_not_handed_over() {
         let job = Job::new(Key::example());
         let decided = Decided { job: job.clone(), decision: Decision::Rerun { why: "it is stale".into() } };
         let with = |standing| {
@@ -203,9 +203,9 @@ mod tests {
         };
         let done = |attempt| with(Standing::Done(Arc::new(record(attempt, Outcome::Succeeded))));
         let never = || with(Standing::NotDone(NotDone::NeverRan));
-        assert!(has_become_done(&decided, &never(), &done(1)));
-        assert!(has_become_done(&decided, &done(1), &done(2)), "another one repeated it");
-        assert!(!has_become_done(&decided, &done(1), &done(1)), "it is to run again");
-        assert!(!has_become_done(&decided, &done(1), &never()));
+        assert!(finished_meanwhile(&decided, &never(), &done(1)));
+        assert!(finished_meanwhile(&decided, &done(1), &done(2)), "another one repeated it");
+        assert!(!finished_meanwhile(&decided, &done(1), &done(1)), "it is to run again");
+        assert!(!finished_meanwhile(&decided, &done(1), &never()));
     }
 }

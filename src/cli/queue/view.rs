@@ -1,5 +1,5 @@
-//! What is with a queue, for `status` and `explain`, and how `stop` ends it.
-#![expect(clippy::disallowed_methods, reason = "a queue takes a while to end what it is asked to end")]
+//! Jobs in queues: `status` and `explain` show them, `stop` ends them.
+#![expect(clippy::disallowed_methods, reason = "a queue takes a while to end tasks")]
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -20,27 +20,26 @@ use crate::plan::{Answers, Fate, Plan, QueueId, QueuedTask, Submitted, Whereabou
 use crate::store::Store;
 use crate::text::count_text;
 
-/// Jobs that were handed over, by where they are.
+/// The jobs that are at one place in a queue.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(in crate::cli) struct QueueView {
     /// `Slurm`, or the name of a host.
     pub(in crate::cli) queue: String,
-    /// Where they are there, as a phrase.
+    /// Their place, as a phrase: `queued (Resources)`.
     #[serde(rename = "where")]
     pub(in crate::cli) phrase: String,
-    /// How many there are.
+    /// The number of jobs.
     pub(in crate::cli) jobs: usize,
 }
 
 /// A queue, and a phrase about a job that was handed to it.
 pub(super) type Phrase = (String, String);
 
-/// Where a job is.
 pub(super) fn place_phrase(place: &Whereabouts) -> Phrase {
     (place.queue.name().to_owned(), place.fate.phrase(&place.queue))
 }
 
-/// How many jobs are at each of these places: by queue, the most common place first.
+/// The number of jobs at each of these places: by queue, the most common place first.
 pub(super) fn phrases(places: impl Iterator<Item = Phrase>) -> Vec<(Phrase, usize)> {
     let mut found: BTreeMap<Phrase, usize> = BTreeMap::new();
     for place in places {
@@ -51,7 +50,7 @@ pub(super) fn phrases(places: impl Iterator<Item = Phrase>) -> Vec<(Phrase, usiz
     found
 }
 
-/// What there is to wait for: `Slurm: 3 queued (Resources), 1 running on n2; mac-mini: 5 under way`.
+/// The places and their numbers of jobs: `Slurm: 3 queued (Resources), 1 running on n2; mac-mini: 5 under way`.
 pub(super) fn waiting_text(found: &[(Phrase, usize)]) -> String {
     let by_queue = found.chunk_by(|((left, _), _), ((right, _), _)| left == right);
     let text = |places: &[(Phrase, usize)]| {
@@ -63,7 +62,7 @@ pub(super) fn waiting_text(found: &[(Phrase, usize)]) -> String {
     by_queue.map(text).collect::<Vec<_>>().join("; ")
 }
 
-/// Where the jobs of `plan` are that were handed over. Asks those who have them, if there is anything to ask.
+/// The places of the jobs of `plan` that were handed over. Asks their queues, unless there are no submissions.
 ///
 /// # Errors
 /// The submissions cannot be read.
@@ -75,7 +74,7 @@ pub(in crate::cli) fn look(store: &Store, plan: &Plan) -> Result<BTreeMap<JobId,
     Ok(whereabouts(&submitted, &ask_now(store, &submitted)))
 }
 
-/// Asks from outside of an async runtime, or within one: on a thread of its own.
+/// Asks on a separate thread, because the caller may or may not run in an async runtime.
 fn ask_now(store: &Store, submitted: &[Submitted]) -> Answers {
     let ask = || {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
@@ -93,7 +92,7 @@ pub(in crate::cli) fn queue_view<'a>(places: impl Iterator<Item = &'a Whereabout
     found.into_iter().map(|((queue, phrase), jobs)| QueueView { queue, phrase, jobs }).collect()
 }
 
-/// A job that was handed over and is ended where it is.
+/// A job that was ended in its queue.
 #[derive(Debug)]
 pub(in crate::cli) struct CancelledJob {
     /// The name of its matrix.
@@ -102,11 +101,11 @@ pub(in crate::cli) struct CancelledJob {
     pub(in crate::cli) queue: String,
 }
 
-/// Ends the job in `dir` where it was handed to: its task of Slurm, if no other job is in it, or the job alone on its
-/// host. `None` if it is nowhere.
+/// Ends the job in `dir` in its queue: its task of Slurm, if no other job is in it, or only the job on its host.
+/// `None` if it is in no queue.
 ///
 /// # Errors
-/// Other jobs are in its task, the submissions cannot be read, or the queue does not do it.
+/// Other jobs are in its task, the submissions cannot be read, or the queue does not end it.
 pub(in crate::cli) async fn cancel_job(store: &Store, dir: &JobDir) -> Result<Option<CancelledJob>, Failure> {
     let submitted = load_submissions(store, None).map_err(Failure::store)?;
     let jobs = submitted.iter().flat_map(|it| it.submission.plan.jobs());
@@ -140,12 +139,12 @@ pub(in crate::cli) async fn cancel_job(store: &Store, dir: &JobDir) -> Result<Op
     };
     match ended.map_err(|error| refused(&queue, error))? {
         true => Ok(Some(CancelledJob { matrix, queue })),
-        false => Err(waits_for_its_turn(&job, &queue, &matrix)),
+        false => Err(not_running_now(&job, &queue, &matrix)),
     }
 }
 
-/// A host runs all that it was handed, and can end what runs.
-fn waits_for_its_turn(job: &Job, host: &str, matrix: &str) -> Failure {
+/// A host can end one job only while it runs.
+fn not_running_now(job: &Job, host: &str, matrix: &str) -> Failure {
     let what = format!("{} does not run on {host} now: it waits for its turn, or has ended", job.label());
     Failure::new(Exit::StoreUnusable, what)
         .hint(format!("`orchestrate stop {}` ends all jobs of its matrix", quote(matrix)))
@@ -155,8 +154,8 @@ fn refused(queue: &str, error: impl Into<Box<dyn Error + Send + Sync>>) -> Failu
     Failure::new(Exit::StoreUnusable, error).hint(format!("try again when {queue} answers"))
 }
 
-/// The command that shows what the worker of the job in `dir` prints on the host that it was handed to, as words;
-/// `None` if it is on no host.
+/// The command, as words, that shows the output of the worker of the job in `dir`, on the host that has the job. `None`
+/// if no host has it.
 ///
 /// # Errors
 /// The submissions cannot be read.
@@ -175,30 +174,30 @@ pub(in crate::cli) fn logs_elsewhere(store: &Store, dir: &JobDir) -> Result<Opti
 /// How long Slurm may take to end tasks, beyond the grace of their workers.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// How long to wait before whoever still runs is cancelled once more.
+/// How long to wait before tasks that still run are cancelled again.
 const AGAIN: Duration = Duration::from_secs(5);
 
-/// How often to look whether they have ended.
+/// The interval of checks whether they have ended.
 const LOOK: Duration = Duration::from_millis(500);
 
-/// What was ended of a matrix.
+/// The tasks of one matrix that were ended.
 #[derive(Debug, Default)]
 pub(in crate::cli) struct Cancelled {
     /// How many tasks were waiting or running, by queue.
     pub(in crate::cli) tasks: BTreeMap<String, usize>,
 }
 
-/// Ends everything that was handed over of the matrix called `matrix`, or of all, and waits until nothing of it runs.
+/// Ends all jobs of the matrix called `matrix`, or of all, that were handed over, and waits until none of them runs.
 ///
 /// # Errors
-/// The submissions cannot be read, or a queue does not do it.
+/// The submissions cannot be read, or a queue does not end them.
 pub(in crate::cli) async fn cancel(
     store: &Store,
     matrix: Option<&str>,
 ) -> Result<BTreeMap<String, Cancelled>, Failure> {
     let _held = match load_submissions(store, matrix).map_err(Failure::store)? {
         none if none.is_empty() => return Ok(BTreeMap::new()),
-        // Nobody may hand anything over meanwhile.
+        // No other process must hand over jobs meanwhile.
         _ => lock_queue(store).await?,
     };
     let mut submitted = load_submissions(store, matrix).map_err(Failure::store)?;
@@ -208,7 +207,7 @@ pub(in crate::cli) async fn cancel(
         if !is_reached {
             let name = it.submission.queue().name().to_owned();
             warn(&format!(
-                "the programs of {name} are not here, so what it has can only be ended where they are"
+                "the programs of {name} are not on this machine, so its jobs can only be ended where they are"
             ));
         }
         is_reached
@@ -222,7 +221,7 @@ pub(in crate::cli) async fn cancel(
     }
     let grace = submitted.iter().flat_map(|it| it.submission.plan.envs.values()).map(|env| env.limits.grace);
     let bound = PATIENCE + grace.max().unwrap_or_default();
-    wait_for_the_end(&mut queues, store, &submitted, bound, &unknown).await?;
+    wait_until_ended(&mut queues, store, &submitted, bound, &unknown).await?;
     let mut ended: BTreeMap<String, Cancelled> = BTreeMap::new();
     for it in &submitted {
         let queue = it.submission.queue();
@@ -233,7 +232,7 @@ pub(in crate::cli) async fn cancel(
             let of_matrix = ended.entry(it.submission.plan.matrix.name.to_string()).or_default();
             *of_matrix.tasks.entry(queue.name().to_owned()).or_default() += live;
         }
-        // What was never handed over must not be handed over later, or start if it was after all.
+        // A submission without a ticket must not be handed over later, nor start if it was handed over after all.
         if it.ticket.is_none() {
             let withdrawn = store.withdraw_submission(&it.submission.name);
             withdrawn.map_err(|error| Failure::store(error.into()))?;
@@ -245,8 +244,8 @@ pub(in crate::cli) async fn cancel(
 /// Waits until no task of `submitted` is live.
 ///
 /// # Errors
-/// Some still are after `bound`, or nobody says so.
-async fn wait_for_the_end(
+/// A task is still live after `bound`, or a queue has not answered until then.
+async fn wait_until_ended(
     queues: &mut Queues,
     store: &Store,
     submitted: &[Submitted],
@@ -260,8 +259,8 @@ async fn wait_for_the_end(
         let asked = queues.ask(store, submitted).await;
         let live = asked.answers.values().flatten().filter(|task| task.state.is_live()).count();
         let mut handed = submitted.iter().filter(|it| it.ticket.is_some());
-        let everybody = handed.all(|it| asked.answers.contains_key(&it.submission.queue()));
-        if live == 0 && everybody {
+        let all_answered = handed.all(|it| asked.answers.contains_key(&it.submission.queue()));
+        if live == 0 && all_answered {
             return Ok(());
         }
         if !asked.troubles.is_empty() {
@@ -276,7 +275,7 @@ async fn wait_for_the_end(
             return Err(Failure::new(Exit::StoreUnusable, what).hint(hint));
         }
         if cancelled.elapsed() >= AGAIN {
-            // A controller that is killed forgets what it was told last. A run that had just begun was not found.
+            // A killed controller forgets its last commands, and a run that had just begun was not found.
             queues.cancel(submitted).await;
             cancelled = Instant::now();
         }
@@ -284,7 +283,7 @@ async fn wait_for_the_end(
     }
 }
 
-/// Where a job is, as a phrase, with its task: `queued (Resources), task 4711_3`.
+/// The place of a job with its task: `queued (Resources), task 4711_3`.
 pub(in crate::cli) fn place_text(place: &Whereabouts) -> String {
     let is_slurm = place.queue == QueueId::Slurm;
     let task =

@@ -1,4 +1,4 @@
-//! The content of the live page of a job, as `show` prints it.
+//! The content of the live page of a job, with the sections of `show`.
 
 use std::sync::Arc;
 

@@ -1,5 +1,5 @@
 //! Reads the store for the live pages, as `status` and `report` do.
-#![expect(clippy::disallowed_methods, reason = "a store that is watched is read now and then")]
+#![expect(clippy::disallowed_methods, reason = "a watched store is read at intervals")]
 
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -26,31 +26,31 @@ use crate::serve::{Index, JobView, Progress, Report, RunningJob, Source};
 use crate::store::{Store, StoreError, last_samples};
 use crate::text::{jobs_text, with_causes};
 
-/// The most plans whose progress the index shows, and the most that are kept in memory.
+/// The most plans with their progress in the index, and the most plans in memory.
 const MOST_PLANS: usize = 20;
 
-/// The way from the page of a plan to those of jobs.
+/// The relative URL from the page of a plan to those of jobs.
 const JOBS: [&str; 3] = ["..", "..", "job"];
 
 /// A store with viewers.
 pub(super) struct LiveStore {
     store: Store,
-    /// Quiet, because the same warnings would be printed at each reading.
+    /// Quiet, because the same warnings would be printed after each reading.
     global: Global,
-    /// The machine, once it was needed.
+    /// The machine; `None` until it is needed.
     host: Option<HostFacts>,
     /// The last reading.
     seen: Option<Seen>,
-    /// The saved plans, the last one first, with the times at which they were saved.
+    /// The saved plans, the latest first, with their times of saving.
     saved: Vec<(SystemTime, String)>,
     plans: HashMap<String, (SystemTime, Arc<Plan>)>,
     inventory: Inventory,
-    /// Differs whenever a record does.
+    /// A value that changes with every record.
     records: u64,
 }
 
 impl LiveStore {
-    /// The store, not read yet.
+    /// A store that is not read yet.
     pub(super) fn new(store: Store) -> LiveStore {
         let global = Global { store: store.root().to_owned(), quiet: true };
         LiveStore {
@@ -88,8 +88,8 @@ impl LiveStore {
         self.saved.iter().find(|(_, saved)| saved == name).map(|(at, _)| *at)
     }
 
-    /// The decision for each listed job of `plan`. Stale jobs count as done, so the programs of this machine are not
-    /// probed.
+    /// The decision about each listed job of `plan`. Stale jobs count as done, so the programs of this machine need not
+    /// be probed.
     fn decided(&mut self, plan: &Plan) -> Vec<Decided> {
         let host = self.host.get_or_insert_with(probe_host);
         let needs = needs(plan, &self.inventory);
@@ -125,7 +125,7 @@ impl LiveStore {
         progress
     }
 
-    /// Checks from now on whether these `jobs` still run: if their `orchestrate` is killed, their end is not announced.
+    /// From now on, checks whether these `jobs` still run: the end of a killed `orchestrate` is not announced.
     fn watch(&mut self, jobs: Vec<Job>) {
         let Some(Seen { running, .. }) = &mut self.seen else { return };
         let is_new = |job: &Job| !running.iter().any(|known| known.id() == job.id());
@@ -166,7 +166,7 @@ impl Source for LiveStore {
         self.saved = self.store.saved_plans().map_err(|error| with_causes(&error))?;
         self.inventory = self.store.load_inventory().map_err(|error| with_causes(&error))?;
         self.records = stamp(&self.inventory);
-        // The pages of plans and jobs find those that are running.
+        // The pages of plans and jobs add the running ones.
         let running = Vec::new();
         self.seen = Some(Seen { glimpse, running, is_queued: false, began, took: began.elapsed() });
         Ok(())
@@ -245,7 +245,7 @@ impl Source for LiveStore {
     }
 }
 
-/// A number that differs whenever another record is there.
+/// A number that changes with every record.
 fn stamp(inventory: &Inventory) -> u64 {
     let mut hasher = DefaultHasher::new();
     for (id, standing) in &inventory.jobs {

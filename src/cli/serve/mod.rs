@@ -1,6 +1,6 @@
 //! `orchestrate serve`: live pages of the store in a browser.
 //!
-//! [`live`] reads the store for them, and [`job`] a single job.
+//! [`live`] reads the store for the pages, and [`job`] a single job.
 
 mod job;
 mod live;
@@ -25,13 +25,13 @@ pub(super) struct ServeArgs {
     /// Port to listen on [default: a free one].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     port: Option<u16>,
-    /// Listen at this address instead of the loopback device alone. The pages then need the token in the URL that is
-    /// printed. Nothing is encrypted.
+    /// Listen at this address instead of only the loopback device. The pages then need the token in the printed URL.
+    /// Nothing is encrypted.
     #[arg(long, value_name = "ADDR")]
     bind: Option<IpAddr>,
 }
 
-/// Prints the URL, and serves the pages until a signal comes. It takes no lock.
+/// Prints the URL, and serves the pages until a signal. Takes no lock.
 pub(super) fn run(args: &ServeArgs, global: &Global) -> Result<Exit, Failure> {
     let store = Store::at(&global.store).map_err(Failure::store)?;
     if let Some(failure) = no_store(&store) {
@@ -50,8 +50,8 @@ pub(super) fn run(args: &ServeArgs, global: &Global) -> Result<Exit, Failure> {
         }
     };
     print_line(&url)?;
-    hint(global.quiet, "Ctrl-C ends it; runs go on");
-    // Before the priority is lowered, which the browser would inherit.
+    hint(global.quiet, "Ctrl-C ends it; runs continue");
+    // Before the priority is lowered, because the browser would inherit it.
     if args.open
         && let Err(error) = open::that_detached(&url)
     {
@@ -62,10 +62,10 @@ pub(super) fn run(args: &ServeArgs, global: &Global) -> Result<Exit, Failure> {
     Ok(Exit::Done)
 }
 
-/// How `address` is written in a URL for others.
+/// The host in a URL for `address`.
 fn host(address: IpAddr) -> String {
     match address {
-        // 0.0.0.0 is no destination, so the URL has the host name.
+        // 0.0.0.0 is not a destination, so the URL has the host name.
         address if address.is_unspecified() => nix::unistd::gethostname()
             .ok()
             .and_then(|name| name.into_string().ok())
@@ -91,7 +91,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_address_is_written_as_a_url_needs_it() {
+    fn addresses_are_formatted_for_urls() {
         let written = |address: &str| host(address.parse().unwrap());
         assert_eq!(written("192.0.2.1"), "192.0.2.1");
         assert_eq!(written("2001:db8::1"), "[2001:db8::1]");

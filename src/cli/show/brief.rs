@@ -1,4 +1,4 @@
-//! What matters about one job, on one screen. Pure.
+//! The summary of one job, on one screen. Pure.
 
 use super::page::{Lines, Page, line, metric_lines, section};
 use crate::analysis::marks::Mark;
@@ -7,10 +7,10 @@ use crate::protocol::{Details, Measurement};
 use crate::record::{HostFacts, Record};
 use crate::text::{count_text, duration_text, first_few, gibibytes, rate_text, size_text};
 
-/// How many metrics of the worker's own are listed. `--all` lists the others.
+/// The most custom metrics of the worker that are listed. `--all` lists the others.
 const MOST_METRICS: usize = 3;
 
-/// The page: state, config, throughput, what limits it, memory, machine, versions and files, then doubts.
+/// The page: state, config, throughput, bound, memory, machine, versions and files, then doubts.
 pub(super) fn brief_text(page: &Page) -> String {
     let is_left_out = page.doubts.run.iter().any(Mark::disqualifies);
     let but = if is_left_out { ", but left out of the statistics" } else { "" };
@@ -31,7 +31,7 @@ pub(super) fn brief_text(page: &Page) -> String {
     text + &page.warnings()
 }
 
-/// The last attempt, and how the earlier ones ended.
+/// The last attempt, and the outcomes of the earlier ones.
 fn attempts(page: &Page) -> Lines {
     let Some(last) = page.attempts.last() else { return Lines::new() };
     let Some(record) = &last.record else {
@@ -71,7 +71,7 @@ fn measured(measurement: &Measurement, key: &Key) -> Lines {
             vec![line("throughput", format!("{rate} {unit}/s ({window})"))]
         }
         (Kind::Timing, false) => {
-            vec![line("window", format!("{window}, not synchronised: its seconds mean nothing"))]
+            vec![line("window", format!("{window}, not synchronised: its seconds are meaningless"))]
         }
         (Kind::Ncu | Kind::Perf | Kind::Ops, _) => vec![line("window", format!("{window}, profiled"))],
     };
@@ -94,7 +94,7 @@ fn memory(record: &Record) -> Option<(String, String)> {
     (!parts.is_empty()).then(|| line("peak memory", parts.join(", ")))
 }
 
-/// Where it ran, and with what.
+/// Its host, device and versions.
 fn place(record: &Record) -> Lines {
     let host = &record.provenance.host;
     let details = record.measurement.as_ref().map(|measurement| &measurement.details);
@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn what_matters_about_a_job_fits_a_screen() {
+    fn summary_of_a_job_fits_a_screen() {
         let failed = Record {
             outcome: Outcome::Exited { code: 3, message: Some("no such file".into()) },
             measurement: None,
@@ -183,7 +183,7 @@ mod tests {
         let page = Page {
             doubts: Doubts {
                 run: vec![Mark::OnBattery, Mark::Contended { by: "others were at work".into() }],
-                class: Some(Class::unknown("nothing shows it")),
+                class: Some(Class::unknown("there is no evidence")),
                 of_row: Some("99.00 images/s over 3 runs, 95 % interval 98.00 to 101.00".into()),
                 ..Doubts::default()
             },

@@ -1,4 +1,4 @@
-//! `orchestrate show`: what matters about one job, or everything.
+//! `orchestrate show`: a summary of one job, or all details.
 //!
 //! This file reads the store; [`brief`] and [`page`] are the output.
 #![expect(clippy::disallowed_methods, reason = "this verb reads a job's directory")]
@@ -33,10 +33,10 @@ pub(super) use page::Page;
 pub(super) struct ShowArgs {
     #[command(flatten)]
     job: PickArgs,
-    /// Print everything that was declared, measured and observed, and the command.
+    /// Print all declared, measured and observed values, and the command.
     #[arg(long)]
     all: bool,
-    /// Print the record that decides about the job as JSON.
+    /// Print the record that counts for the job as JSON.
     #[arg(long)]
     json: bool,
 }
@@ -95,10 +95,10 @@ fn no_record(found: &Found, standing: &Standing) -> Failure {
         Standing::Done(_) => "it is done".to_owned(),
     };
     Failure::new(Exit::NothingSelected, format!("the job {} has no record: {why}", found.dir.name()))
-        .hint(format!("`orchestrate show {}` without `--json` shows what exists", found.dir.name()))
+        .hint(format!("`orchestrate show {}` without `--json` shows its directory", found.dir.name()))
 }
 
-/// What the directory `dir` of `job` holds. Prices and doubts are left out.
+/// The page of `job` from its directory `dir`, without prices and doubts.
 ///
 /// # Errors
 /// The directory cannot be read.

@@ -1,16 +1,16 @@
-//! Numbers of a record as people read them: rounded, with the unit that the name of the field says.
+//! Numbers of a record for display: rounded, with the unit that follows from the name of the field.
 
 use chrono::DateTime;
 
 use crate::text::{decimals, significant, size_text};
 
-/// More digits only come from the binary fraction, or mean nothing.
+/// Further digits are insignificant.
 const DIGITS: usize = 6;
 
 /// The units of operations, largest first.
 const OPERATIONS: [(f64, &str); 3] = [(1e12, "TFLOP"), (1e9, "GFLOP"), (1e6, "MFLOP")];
 
-/// `value` of the field `name`: bytes, operations and times have their unit.
+/// `value` of the field `name`; bytes, operations and times with their unit.
 pub(super) fn field_text(name: &str, value: f64) -> String {
     let word = name.rsplit(' ').next().unwrap_or(name);
     if word.ends_with("bytes") && value >= 0.0 {

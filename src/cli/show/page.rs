@@ -15,7 +15,7 @@ use crate::plan::{Standing, quote};
 use crate::protocol::{Measurement, OwnMetric};
 use crate::record::perf::{Count, PerfEvent};
 use crate::record::{
-    Counters, Observed, ProcessStats, Provenance, Readings, Record, SET, holds_password, looks_secret,
+    Counters, Observed, ProcessStats, Provenance, Readings, Record, SET, contains_password, looks_secret,
 };
 use crate::text::{decimals, duration_text, rate_text, significant, size_text};
 
@@ -31,11 +31,11 @@ pub(in crate::cli) struct Page {
     pub(super) files: Vec<(String, u64)>,
     /// The content of `command.sh`.
     pub(super) command: Option<String>,
-    /// What an hour of the machine costs, in US dollars, by the saved plan.
+    /// The price of an hour of the machine in US dollars, from the saved plan.
     pub(in crate::cli) usd_per_hour: Option<f64>,
-    /// The marks of the attempt that decides, and of its row.
+    /// The marks of the attempt that counts, and of its row.
     pub(in crate::cli) doubts: Doubts,
-    /// The files that are not as they were when the deciding record was written, each as a sentence.
+    /// The altered files of the record that counts, each as a sentence.
     pub(super) altered: Vec<String>,
 }
 
@@ -43,7 +43,7 @@ pub(in crate::cli) struct Page {
 #[derive(Debug)]
 pub(in crate::cli) struct AttemptPage {
     pub(in crate::cli) number: u32,
-    /// `None` if it left none: it is running, or was cut off.
+    /// `None` if it left no record: it is running, or was cut off.
     pub(super) record: Option<Record>,
 }
 
@@ -56,7 +56,7 @@ impl Page {
         self.attempts.iter().rev().find_map(|attempt| attempt.record.as_ref())
     }
 
-    /// Whether it is done, or why not.
+    /// Its state: `done`, or why it is not.
     pub(super) fn state(&self) -> String {
         match &self.standing {
             Standing::Done(_) => "done".to_owned(),
@@ -71,12 +71,12 @@ impl Page {
         section(&mut text, "key", self.key());
         section(&mut text, "attempts", self.attempt_lines());
         text += &self.warnings();
-        // The last record decides. The outcomes of earlier ones are listed above.
+        // The last record counts. The outcomes of earlier ones are listed above.
         if let Some(record) = self.last_record() {
             let title = format!("of attempt {}", record.attempt);
             let measurement = record.measurement.as_ref().map(|it| measurement(it, &record.key));
             section(&mut text, &format!("measurement {title}"), measurement.unwrap_or_default());
-            text += &record.measurement.as_ref().map(about_first_step).unwrap_or_default();
+            text += &record.measurement.as_ref().map(first_step_note).unwrap_or_default();
             section(&mut text, &format!("process {title}"), process(record.process.as_ref()));
             let counters = record.counters.as_ref().map(counters).unwrap_or_default();
             section(&mut text, &format!("counters {title}"), counters);
@@ -144,7 +144,7 @@ impl Page {
         lines
     }
 
-    /// The sections on what there is to know before its numbers are used; empty if there is nothing.
+    /// The sections with doubts about its numbers; empty if there are none.
     pub(super) fn warnings(&self) -> String {
         let mut text = String::new();
         section(&mut text, "marks", mark_lines(&self.doubts.run));
@@ -161,13 +161,13 @@ impl Page {
         }
     }
 
-    /// The section on files that are not as they were when the record was written; empty if all are.
+    /// The section on altered files; empty if there are none.
     fn altered(&self) -> String {
         let lines: String = self.altered.iter().map(|line| format!("  {line}\n")).collect();
         if lines.is_empty() { lines } else { format!("\nnot as it was written\n{lines}") }
     }
 
-    /// The attempts, each with its number and how it ended.
+    /// The attempts, each with its number and outcome.
     pub(in crate::cli) fn attempt_lines(&self) -> Lines {
         let text = |attempt: &AttemptPage| match &attempt.record {
             None => "left no record: it is running, or it was cut off".to_owned(),
@@ -194,10 +194,10 @@ fn mark_lines(marks: &[Mark]) -> Lines {
 /// sets each variable on its own continued line. `provenance` is that of the last record.
 fn without_secrets(script: &str, provenance: Option<&Provenance>) -> String {
     const CONTINUED: &str = " \\\n";
-    // Versions that know secrets write none with such a name.
+    // Versions that support secrets write no values with such a name.
     let is_older = provenance.is_none_or(|provenance| provenance.secret.is_none());
     let is_open = |name: &str, value: &str| {
-        (is_older && (looks_secret(name) || holds_password(name, value)))
+        (is_older && (looks_secret(name) || contains_password(name, value)))
             || provenance.is_some_and(|provenance| provenance.shows_secret(name))
     };
     let hide = |line: &str| match line.trim_start().split_once('=') {
@@ -285,7 +285,7 @@ fn measurement(measurement: &Measurement, key: &Key) -> Lines {
     lines
 }
 
-/// The metrics of the worker's own, as they are compared.
+/// The custom metrics of the worker, in the units in which they are compared.
 pub(super) fn metric_lines(measurement: &Measurement) -> Lines {
     let metric = |(name, metric): (&String, &OwnMetric)| {
         let value = metric.compared(measurement.elapsed_s)?;
@@ -295,14 +295,14 @@ pub(super) fn metric_lines(measurement: &Measurement) -> Lines {
     measurement.metrics.iter().filter_map(metric).collect()
 }
 
-/// What `first_step_s` is about: people take it for the time that compiling takes.
-fn about_first_step(measurement: &Measurement) -> String {
+/// An explanation of `first_step_s`, which is often mistaken for the time of compilation.
+fn first_step_note(measurement: &Measurement) -> String {
     if measurement.details.first_step_s.is_none() {
         return String::new();
     }
     let warmed = measurement.effective.settings.get("warmup").map(ToString::to_string);
     let of_first_steps = match warmed.as_deref() {
-        Some("0") => "There was no warm-up, so the window holds them.",
+        Some("0") => "There was no warm-up, so the window contains them.",
         _ => "They are in the warm-up, outside the window too.",
     };
     format!(
@@ -340,7 +340,7 @@ fn observed(observed: &Observed) -> Lines {
     fields("", &Observed { telemetry: None, ..observed.clone() })
 }
 
-/// What the attempt cost at `usd_per_hour`, and what a million samples cost at its throughput.
+/// The cost of the attempt at `usd_per_hour`, and of a million samples at its throughput.
 fn price(record: &Record, usd_per_hour: Option<f64>) -> Lines {
     let Some(usd_per_hour) = usd_per_hour else { return Vec::new() };
     let wall_s = record.wall_s();
@@ -383,10 +383,10 @@ fn provenance(provenance: &Provenance) -> Lines {
     lines
 }
 
-/// Every non-empty field of `value`, named as in `record.json`. So new fields of a record are shown automatically.
+/// Every non-empty field of `value`, named as in `record.json`. New fields of a record are thus shown automatically.
 fn fields(prefix: &str, value: &impl Serialize) -> Lines {
     let mut lines = Vec::new();
-    // A record was read from JSON, so it can be written as JSON.
+    // A record was read from JSON, so it can be serialised.
     if let Ok(value) = serde_json::to_value(value) {
         add_fields(prefix.trim_end(), &value, &mut lines);
     }
@@ -406,7 +406,7 @@ fn add_fields(name: &str, value: &Value, lines: &mut Lines) {
             }
         }
         Value::Array(values) if values.is_empty() => {}
-        // Objects with their own fields, such as GPUs and processes.
+        // Objects with fields, such as GPUs and processes.
         Value::Array(values) if values.iter().any(Value::is_object) => {
             for (index, value) in values.iter().enumerate() {
                 add_fields(&format!("{name} {index}"), value, lines);
@@ -428,7 +428,7 @@ fn readings_text(name: &str, readings: &Readings) -> String {
     format!("mean {mean}, from {min} to {max}; first {first}, last {last}")
 }
 
-/// `value` of the field `name`. Whole numbers have all of their digits, but for bytes.
+/// `value` of the field `name`. Whole numbers have all of their digits, except for bytes.
 fn scalar_text(name: &str, value: &Value) -> String {
     match value {
         Value::String(text) => text.clone(),
@@ -477,21 +477,21 @@ mod tests {
     }
 
     #[test]
-    fn what_the_time_to_the_first_step_holds_is_said() {
+    fn explains_the_time_to_the_first_step() {
         let page = |warmup: i64, first_step_s: Option<f64>| {
             let mut measurement =
                 fixture::record(fixture::key("cpu", "resnet18", 16, 1), 100.0, 0).measurement.unwrap();
             measurement.details.first_step_s = first_step_s;
             measurement.effective.settings.set("warmup", warmup);
-            about_first_step(&measurement)
+            first_step_note(&measurement)
         };
         assert_eq!(page(10, None), "");
         assert!(page(10, Some(2.5)).contains("They are in the warm-up, outside the window too."));
-        assert!(page(0, Some(2.5)).contains("There was no warm-up, so the window holds them."));
+        assert!(page(0, Some(2.5)).contains("There was no warm-up, so the window contains them."));
     }
 
     #[test]
-    fn what_sensors_showed_has_a_line_each_and_power_one_more() {
+    fn sensors_and_power_have_one_line_each() {
         let mut record = fixture::record(fixture::key("cpu", "resnet18", 16, 1), 100.0, 0);
         let telemetry = Telemetry { samples: 9, of_window: true, ..Telemetry::default() };
         let telemetry = telemetry
@@ -542,7 +542,7 @@ mod tests {
     }
 
     #[test]
-    fn things_with_fields_are_numbered() {
+    fn lists_of_objects_are_numbered() {
         let gpu = |name: &str| GpuFacts { name: name.into(), ..GpuFacts::default() };
         let host = HostFacts { gpus: vec![gpu("L4"), gpu("T4")], ..HostFacts::default() };
         let lines = fields("host ", &host);

@@ -9,14 +9,14 @@ pub(in crate::cli) struct StatusArgs {
     pub(super) plan: Option<String>,
     #[command(flatten)]
     pub(super) select: SelectArgs,
-    /// Include runs in the statistics that their marks leave out, such as contended ones.
+    /// Include runs in the statistics that are left out because of their marks, such as contended ones.
     #[arg(long)]
     pub(super) include_marked: bool,
-    /// Follow the run on a screen of its own, until nothing is left to run or until `q`. A pipe gets the text again
-    /// after each change.
+    /// Follow the run full-screen, until nothing is left to run or until `q`. In a pipe, print the text again after
+    /// each change.
     #[arg(long)]
     pub(super) watch: bool,
-    /// Show every config and every failed job, however many there are.
+    /// Show every config and every failed job.
     #[arg(long)]
     pub(super) all: bool,
     /// Print JSON instead of tables; with `--watch`, one document per line.

@@ -1,4 +1,4 @@
-//! Many configs as a short table: a row for each env and network. Pure.
+//! A short table for many configs: one row per env and network. Pure.
 
 use super::overview::{ConfigView, Overview};
 use crate::cli::output::{Layout, table, table_text};
@@ -17,7 +17,7 @@ struct Fold<'a> {
     configs: Vec<&'a ConfigView>,
 }
 
-/// A row for each env and network of `overview`, in its order.
+/// One row per env and network of `overview`, in its order.
 pub(super) fn folded_text(overview: &Overview, layout: Layout) -> String {
     let folds = folds(&overview.configs);
     let tallies: Vec<Tally> = folds.iter().map(Fold::tally).collect();

@@ -1,4 +1,4 @@
-//! Looks at the store for `status`, again and again if somebody watches.
+//! Reads the store for `status`, repeatedly with `--watch`.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -16,23 +16,23 @@ use crate::job::{Job, JobId};
 use crate::plan::{Decided, Inventory, Plan, Whereabouts};
 use crate::store::{Glimpse, Store, StoreError};
 
-/// After this time, a watched store is read even if nobody announced a change. An older version announces nothing,
-/// and nor does somebody who edits or deletes a file.
-const LOOK_ANYWAY: Duration = Duration::from_secs(300);
+/// After this time, a watched store is read even without an announced change. Older versions announce none, and
+/// neither do edits and deletions of files by the user.
+const MAX_PERIOD: Duration = Duration::from_secs(300);
 
 /// The least time between two questions to Slurm.
 const QUEUE_PERIOD: Duration = Duration::from_secs(5);
 
-/// The share of the time that a watched store is read at most, as one of so many: a worker needs the processors.
+/// At most one part in this many of the time is spent reading a watched store, because a worker needs the processors.
 const LOOK_SHARE: u32 = 50;
 
 /// The last reading of a store that is watched.
 pub(in crate::cli) struct Seen {
-    /// From before it.
+    /// Taken before it.
     pub(in crate::cli) glimpse: Glimpse,
     /// The jobs that were running.
     pub(in crate::cli) running: Vec<Job>,
-    /// Whether something is with Slurm, where changes show nowhere else.
+    /// Whether jobs are with Slurm, whose changes are not announced in the store.
     pub(in crate::cli) is_queued: bool,
     pub(in crate::cli) began: Instant,
     pub(in crate::cli) took: Duration,
@@ -44,16 +44,16 @@ impl Seen {
         let Seen { glimpse, running, is_queued, began, took } = self;
         let since = began.elapsed();
         let has_changed = || glimpse.is_young() || store.glimpse() != *glimpse;
-        // If everybody is killed, nobody is left to announce it.
+        // If all processes of a run are killed, none is left to announce it.
         let has_ended = || running.iter().any(|job| !store.load_job(job).is_running(job));
         let queue_can_differ = *is_queued && since >= QUEUE_PERIOD;
-        since >= LOOK_ANYWAY
+        since >= MAX_PERIOD
             || queue_can_differ
             || (since >= *took * LOOK_SHARE && (has_changed() || has_ended()))
     }
 }
 
-/// What there is at one moment.
+/// The state of the plan at one moment.
 pub(super) struct Sighting {
     pub(super) overview: Overview,
     /// The jobs that are running.
@@ -69,19 +69,19 @@ pub(super) struct Look<'a> {
     pub(super) global: &'a Global,
     pub(super) store: Store,
     pub(super) plan: Plan,
-    /// Whether a saved plan is the same, so that its name names it.
+    /// Whether the saved plan of this name is the same, so that commands can use its name.
     pub(super) is_saved: bool,
     pub(super) drift: Option<FileDrift>,
     pub(super) selection: Selection,
     pub(super) here: Here,
-    /// The first reading of the store, unless it is read when it is needed.
+    /// The first reading of the store, if it was read in advance.
     pub(super) read: Option<Result<Inventory, StoreError>>,
-    /// What Slurm said last, and when it was asked.
+    /// The last answer of the queues, and when they were asked.
     pub(super) asked: Option<(Instant, BTreeMap<JobId, Whereabouts>)>,
 }
 
 impl Look<'_> {
-    /// What there is now.
+    /// The current state.
     pub(super) fn look(&mut self) -> Result<Sighting, Failure> {
         let read = self.read.take().unwrap_or_else(|| self.store.load_inventory());
         let inventory = read.map_err(Failure::store)?;
@@ -96,8 +96,8 @@ impl Look<'_> {
         Ok(Sighting { overview, running, ids, inventory })
     }
 
-    /// What there is now, and when it was read.
-    #[expect(clippy::disallowed_methods, reason = "who watches does so in time")]
+    /// The current state, and when it was read.
+    #[expect(clippy::disallowed_methods, reason = "watching measures time")]
     pub(super) fn see(&mut self) -> Result<(Seen, Sighting), Failure> {
         let (began, glimpse) = (Instant::now(), self.store.glimpse());
         let sighting = self.look()?;
@@ -106,7 +106,7 @@ impl Look<'_> {
         Ok((Seen { glimpse, running, is_queued, began, took: began.elapsed() }, sighting))
     }
 
-    /// Where the jobs of `decided` are with Slurm that have no result yet.
+    /// The places in queues of those jobs of `decided` that have no result yet.
     #[expect(clippy::disallowed_methods, reason = "Slurm is not asked too often")]
     pub(super) fn queue(&mut self, decided: &[Decided]) -> Result<Vec<QueueView>, Failure> {
         if self.plan.envs.values().all(|env| env.executor.is_local()) {

@@ -46,7 +46,7 @@ pub(super) fn run(args: StatusArgs, global: &Global) -> Result<Exit, Failure> {
             let ((plan, here), inventory) = while_reading(&store, || (find(), Here::probe()));
             (plan?, here, Some(inventory))
         }
-        // Every reading needs a glimpse from before it.
+        // Every reading needs a glimpse that was taken before it.
         true => (find()?, Here::probe(), None),
     };
     let selection = args.select.apply(&plan)?;
@@ -89,7 +89,7 @@ impl Look<'_> {
         shown.unwrap_or_else(|| self.print_changes())
     }
 
-    /// Prints all of it again after each change.
+    /// Prints the whole overview again after each change.
     fn print_changes(&mut self) -> Result<Exit, Failure> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         runtime.block_on(async {
@@ -138,7 +138,7 @@ impl Look<'_> {
             let dir = JobDir::at(self.store.root().join(&failure.directory));
             found.push(failure_hint(&failure.outcome, &failure.key, &dir, failure.attempt, &store));
         }
-        // A name means the saved plan. If that is another one, only the file names this plan.
+        // A name means the saved plan. If that differs from this plan, the command needs the file.
         let (verb, name) = match self.is_saved {
             true => ("resume", quote(&self.plan.matrix.name)),
             false => ("run", quote(&overview.file)),
@@ -148,7 +148,7 @@ impl Look<'_> {
             found.push(stale_hint(&again, self.global));
         }
         if counts.of(State::Failed) + counts.of(State::Waiting) > 0 && counts.of(State::Running) == 0 {
-            found.push(format!("`orchestrate {again}{store}` runs what is missing"));
+            found.push(format!("`orchestrate {again}{store}` runs the missing jobs"));
         } else if counts.of(State::Running) > 0 {
             found.push(format!("`orchestrate status {name} --watch{store}` follows the run"));
         } else if counts.of(State::Done) > 0 {

@@ -1,4 +1,4 @@
-//! An overview of a plan: every config with its jobs by state and its throughput, and every failure with its reason.
+//! The overview of a plan: every config with its jobs by state and its throughput, and every failure with its reason.
 //! Pure. It is also the JSON of `status --json`.
 
 use std::collections::{BTreeMap, HashMap};
@@ -50,9 +50,9 @@ pub(super) struct Overview {
     pub(super) configs: Vec<ConfigView>,
     /// Jobs whose last attempt failed.
     pub(super) failures: Vec<FailureView>,
-    /// Why jobs are not here, pruned or blocked, each reason with the number of jobs.
+    /// Reasons why jobs are not here, pruned or blocked, each with the number of jobs.
     pub(super) left_out: BTreeMap<String, usize>,
-    /// What changed for stale jobs, each change with the number of jobs.
+    /// Changes that made jobs stale, each with the number of jobs.
     pub(super) stale: BTreeMap<String, usize>,
     /// Declared parameters that the records of done jobs do not confirm.
     pub(super) unconfirmed: Vec<UnconfirmedView>,
@@ -62,9 +62,9 @@ pub(super) struct Overview {
     pub(super) misread: Misreadings,
     /// Done jobs that would run again because their env has another name.
     pub(super) renamed: Vec<Renamed>,
-    /// How the matrix file differs from the saved plan; `None` if it does not.
+    /// The differences between the matrix file and the saved plan; `None` if there are none.
     pub(super) drift: Option<FileDrift>,
-    /// The jobs that are with Slurm, by where they are there.
+    /// The jobs in queues, by their place.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(super) queue: Vec<QueueView>,
 }
@@ -74,7 +74,7 @@ pub(super) struct Overview {
 pub(super) struct UnconfirmedView {
     /// Their names.
     pub(super) parameters: Vec<String>,
-    /// The number of these jobs.
+    /// The number of jobs.
     pub(super) jobs: usize,
 }
 
@@ -88,7 +88,7 @@ pub(super) struct ConfigView {
     pub(super) counts: Tally,
     /// The outcomes of its failed jobs as in `record.json`, each with the number of jobs.
     pub(super) failed: BTreeMap<&'static str, usize>,
-    /// From its timing jobs; several if their circumstances differ, since those are never pooled.
+    /// From its timing jobs. Several if their circumstances differ, because such runs are never pooled.
     pub(super) throughput: Vec<ThroughputView>,
 }
 
@@ -97,7 +97,7 @@ pub(super) struct ConfigView {
 pub(super) struct ThroughputView {
     /// Runs that count.
     pub(super) n: usize,
-    /// What their samples are.
+    /// The unit of their samples.
     pub(super) unit: SampleUnit,
     /// `None` if none counts.
     pub(super) geometric_mean: Option<f64>,
@@ -133,19 +133,19 @@ pub(super) struct FailureView {
     pub(super) outcome: Outcome,
     /// The outcome as a sentence.
     pub(super) sentence: String,
-    /// What was declared about it, for hints.
+    /// Its declared key, for hints.
     #[serde(skip)]
     pub(super) key: Key,
 }
 
 impl Overview {
-    /// What the samples of all results are; without results, what is known beforehand.
+    /// The unit of the samples of all results; without results, the expected one.
     pub(super) fn unit(&self) -> SampleUnit {
         let found = || self.configs.iter().flat_map(|config| &config.throughput);
         if found().next().is_some() {
             SampleUnit::common(found().map(|group| group.unit.clone()))
         } else {
-            SampleUnit::common(self.configs.iter().map(|config| SampleUnit::unsaid(&config.key)))
+            SampleUnit::common(self.configs.iter().map(|config| SampleUnit::default_for(&config.key)))
         }
     }
 
@@ -186,7 +186,7 @@ impl Overview {
         overview
     }
 
-    /// Whether a run would have nothing to do and no job is running.
+    /// Whether no job is running or waiting.
     pub(super) fn is_settled(&self) -> bool {
         self.counts.of(State::Running) + self.counts.of(State::Waiting) == 0
     }
@@ -217,7 +217,7 @@ impl Overview {
                 }
             }
             State::NotHere | State::Pruned | State::Blocked => {
-                *self.left_out.entry(why_left(decided, inventory)).or_default() += 1;
+                *self.left_out.entry(left_out_reason(decided, inventory)).or_default() += 1;
             }
             State::Done
             | State::Stale
@@ -252,8 +252,8 @@ impl Overview {
     }
 }
 
-/// The state of the job of `decided`. A stale job is done, because its record counts. That it is stale is told below
-/// the tables.
+/// The state of the job of `decided`. A stale job is done, because its record counts. Stale jobs are listed below the
+/// tables.
 pub(in crate::cli) fn state_of(decided: &Decided, inventory: &Inventory) -> State {
     match state(inventory.jobs.get(&decided.job.id()), &decided.decision) {
         State::Stale => State::Done,
@@ -262,9 +262,9 @@ pub(in crate::cli) fn state_of(decided: &Decided, inventory: &Inventory) -> Stat
 }
 
 /// Why the job of `decided` is not here, pruned or blocked.
-fn why_left(decided: &Decided, inventory: &Inventory) -> String {
+fn left_out_reason(decided: &Decided, inventory: &Inventory) -> String {
     match (inventory.jobs.get(&decided.job.id()), &decided.decision) {
-        // It would be tried again, so only the last attempt has a reason.
+        // The decision is to try again, so the reason is that of the last attempt.
         (Some(Standing::NotDone(NotDone::Failed(record))), Decision::Run(_) | Decision::Rerun { .. }) => {
             format!("it {}", record.outcome)
         }
@@ -272,7 +272,7 @@ fn why_left(decided: &Decided, inventory: &Inventory) -> String {
     }
 }
 
-/// The time left for the jobs of `sorted` that failed, are running or waiting.
+/// The estimated time left for the jobs of `sorted` that failed, are running or waiting.
 pub(in crate::cli) fn time_left(
     plan: &Plan,
     inventory: &Inventory,

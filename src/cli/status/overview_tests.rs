@@ -104,7 +104,7 @@ fn every_state_is_counted_once_and_explained() {
     insta::assert_snapshot!(render::text(&overview, Extent::All, Layout::Plain));
 }
 
-/// 40 configs are two rows, the one that runs is named, and so are the first of those that failed alike.
+/// 40 configs become two rows. The running config and the first of the equal failures are named.
 #[test]
 fn many_configs_are_folded_by_env_and_network() {
     let mut scene = Scene::new();
@@ -125,7 +125,7 @@ fn many_configs_are_folded_by_env_and_network() {
 }
 
 #[test]
-fn what_does_not_count_is_left_out_and_said() {
+fn runs_that_do_not_count_are_left_out_and_noted() {
     let foreign = |record: &mut Record| record.observed.host_busy_s = Some(1e6);
     let unsynchronised = |record: &mut Record| record.measurement.as_mut().unwrap().synchronized = false;
     let overview = Scene::new()
@@ -142,7 +142,7 @@ fn what_does_not_count_is_left_out_and_said() {
 }
 
 #[test]
-fn marked_runs_are_included_where_that_is_asked_for_and_said() {
+fn marked_runs_are_included_on_request_and_noted() {
     let foreign = |record: &mut Record| record.observed.host_busy_s = Some(1e6);
     let unsynchronised = |record: &mut Record| record.measurement.as_mut().unwrap().synchronized = false;
     let overview = Scene::new()
@@ -157,7 +157,7 @@ fn marked_runs_are_included_where_that_is_asked_for_and_said() {
     insta::assert_snapshot!(render::text(&overview, Extent::All, Layout::Plain));
 }
 
-/// As in the report, whose cells name every mark of a row and of its runs.
+/// As in the report, where the cells contain every mark of a row and of its runs.
 #[test]
 fn marks_that_leave_no_run_out_are_counted_too() {
     let on_battery = |record: &mut Record| record.provenance.host.power_source = Some("battery".into());
@@ -198,7 +198,7 @@ fn runs_of_two_hosts_are_never_pooled() {
 }
 
 #[test]
-fn stale_jobs_are_done_and_said() {
+fn stale_jobs_count_as_done_and_are_reported() {
     let stale = |repeat, to: &str| {
         let change = Change { what: "worker".into(), from: "old".into(), to: to.into() };
         let record = fixture::record(key("resnet18", 16, repeat), 100.0, i64::from(repeat));
@@ -218,7 +218,7 @@ fn stale_jobs_are_done_and_said() {
 }
 
 #[test]
-fn a_rerun_that_goes_on_is_seen_running() {
+fn a_rerun_in_progress_counts_as_running() {
     let record = fixture::record(key("resnet18", 16, 1), 100.0, 0);
     let standing = Some(Standing::Done(Arc::new(record)));
     let scene = Scene::new().job(key("resnet18", 16, 1), Decision::Run(NotDone::Running), standing);
@@ -226,7 +226,7 @@ fn a_rerun_that_goes_on_is_seen_running() {
 }
 
 #[test]
-fn what_this_host_does_not_support_is_left_out_with_the_workers_words() {
+fn unsupported_jobs_are_left_out_with_the_message_of_the_worker() {
     let outcome = Outcome::Unsupported { message: "no CUDA".into() };
     let overview = Scene::new().failed(key("vgg16", 16, 1), outcome).overview();
     assert_eq!((overview.counts.of(State::NotHere), overview.failures.len()), (1, 0));
@@ -234,7 +234,7 @@ fn what_this_host_does_not_support_is_left_out_with_the_workers_words() {
 }
 
 #[test]
-fn a_plan_of_which_nothing_ran_says_so() {
+fn a_plan_without_results_is_reported() {
     let overview = Scene::new().waiting(key("resnet18", 16, 1)).waiting(key("resnet18", 16, 2)).overview();
     insta::assert_snapshot!(render::text(&overview, Extent::All, Layout::Plain));
 }

@@ -18,14 +18,13 @@ use crate::text::jobs_text;
 /// How much of an overview is shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Extent {
-    /// What fits a screen: many configs are folded by env and network, and of many failures the first are named.
+    /// Fits a screen: many configs are folded by env and network, and only the first of many failures are named.
     Short,
-    /// Each config and each failure.
+    /// Every config and every failure.
     All,
 }
 
 impl Extent {
-    /// The other one.
     pub(super) fn other(self) -> Extent {
         match self {
             Extent::Short => Extent::All,
@@ -71,7 +70,7 @@ pub(super) fn text(overview: &Overview, extent: Extent, layout: Layout) -> Strin
     text
 }
 
-/// A paragraph for each of `reasons`, with its number of jobs. Of many, the most common ones, unless all are asked for.
+/// One paragraph per reason, with its number of jobs. Of many, only the most common ones, unless `extent` is `All`.
 fn reasons_text(what: &str, reasons: &BTreeMap<String, usize>, extent: Extent) -> String {
     let most = if extent == Extent::All { usize::MAX } else { MOST_REASONS };
     let mut sorted: Vec<(&String, usize)> =
@@ -89,10 +88,10 @@ fn reasons_text(what: &str, reasons: &BTreeMap<String, usize>, extent: Extent) -
     text
 }
 
-/// So many reasons why jobs are left out or stale are printed unless all are asked for.
+/// The most reasons why jobs are left out or stale that are printed without `--all`.
 const MOST_REASONS: usize = 3;
 
-/// Of the jobs that failed in the same way, so many are named unless all are asked for.
+/// The most jobs with the same failure that are named without `--all`.
 const MOST_FAILURES: usize = 5;
 
 /// An optional column.
@@ -101,7 +100,7 @@ struct Column {
     cell: fn(&ConfigView) -> String,
 }
 
-/// Columns that are only shown if one of their cells has content.
+/// Columns that are only shown if one of their cells is not empty.
 const OPTIONAL: [Column; 8] = [
     Column { name: "kind", cell: |config| kind_text(config.key.kind) },
     Column { name: "failed (why)", cell: |config| failed_text(&config.failed) },
@@ -114,8 +113,8 @@ const OPTIONAL: [Column; 8] = [
 ];
 
 fn configs_text(overview: &Overview, layout: Layout) -> String {
-    let says = |column: &&Column| overview.configs.iter().any(|config| !(column.cell)(config).is_empty());
-    let optional: Vec<&Column> = OPTIONAL.iter().filter(says).collect();
+    let is_shown = |column: &&Column| overview.configs.iter().any(|config| !(column.cell)(config).is_empty());
+    let optional: Vec<&Column> = OPTIONAL.iter().filter(is_shown).collect();
     let noted = overview.configs.iter().flat_map(|config| &config.throughput).any(|it| !note(it).is_empty());
     let mut header: Vec<String> = ["env", "model", "precision", "batch"].map(str::to_owned).into();
     header.extend(overview.varying.iter().cloned());
@@ -159,7 +158,7 @@ fn throughput_cells(group: Option<&ThroughputView>) -> [String; 3] {
     [beside(rate, group.interval), interval_text(group.interval), group.n.to_string()]
 }
 
-/// The marks with the number of runs that have them, and how groups of a config differ.
+/// The marks with their numbers of runs, and the differences between groups of a config.
 fn note(group: &ThroughputView) -> String {
     let left_out = group.left_out.iter().map(|(marks, number)| format!("{number} {marks} left out"));
     let included = group.included.iter().map(|(marks, number)| format!("{number} {marks} included"));
@@ -189,7 +188,7 @@ fn failed_text(failed: &BTreeMap<&'static str, usize>) -> String {
     if number == 0 { String::new() } else { format!("{number} ({})", kinds.join(", ")) }
 }
 
-/// The configs that have a job that runs.
+/// The configs with a running job.
 fn running_text(overview: &Overview) -> String {
     let running = overview.configs.iter().filter(|config| config.counts.of(State::Running) > 0);
     let label = |config: &ConfigView| {
@@ -202,7 +201,7 @@ fn running_text(overview: &Overview) -> String {
     running.map(label).collect()
 }
 
-/// Every failure once, with the first `most` jobs that failed in this way below, and what tells them apart.
+/// Every failure once, followed by the first `most` jobs with this failure and the parameters that distinguish them.
 fn failures_text(failures: &[FailureView], varying: &[String], most: usize) -> String {
     let mut by_sentence: Vec<(&str, Vec<&FailureView>)> = Vec::new();
     let mut places: BTreeMap<&str, usize> = BTreeMap::new();
@@ -249,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn fewer_than_three_runs_have_no_interval() {
+    fn fewer_than_three_runs_have_no_interval_text() {
         let group = |n, geometric_mean, ends: Option<[f64; 2]>| ThroughputView {
             n,
             unit: SampleUnit::IMAGES,

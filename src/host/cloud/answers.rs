@@ -1,12 +1,12 @@
-//! What metadata services answer, parsed. An answer of another form than the expected one tells nothing: a captive
-//! portal, a proxy or somebody else's service may have given it.
+//! Parses the answers of metadata services. An answer of an unexpected form is ignored: it may come from a captive
+//! portal, a proxy or another service.
 
 use serde::Deserialize;
 
 use crate::record::{CloudFacts, CloudNoticeKind, CloudProvider};
 
-/// The place of a machine by the zone and the machine type that Google's service tells:
-/// `projects/123/zones/us-central1-a` and `projects/123/machineTypes/g2-standard-8`.
+/// The place of a machine from the zone and the machine type of Google's service: `projects/123/zones/us-central1-a`
+/// and `projects/123/machineTypes/g2-standard-8`.
 pub(super) fn gcp(zone: &str, machine_type: &str) -> Option<CloudFacts> {
     let zone = word(last_of(zone, "zones")?)?;
     let instance = word(last_of(machine_type, "machineTypes")?)?;
@@ -22,7 +22,7 @@ fn last_of<'a>(path: &'a str, kind: &str) -> Option<&'a str> {
     }
 }
 
-/// The place of a machine by Amazon's identity document.
+/// The place of a machine from Amazon's identity document.
 pub(super) fn aws(document: &str) -> Option<CloudFacts> {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]
@@ -36,8 +36,8 @@ pub(super) fn aws(document: &str) -> Option<CloudFacts> {
     Some(place(CloudProvider::Aws, word(&region)?, Some(zone), word(&instance_type)?))
 }
 
-/// The place of a machine by Azure's description of it, and its name, which tells the announcements about it from those
-/// about its neighbours.
+/// The place of a machine from Azure's description of it, and its name, which distinguishes its announcements from
+/// those about other machines.
 pub(super) fn azure(document: &str) -> Option<(CloudFacts, String)> {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]
@@ -62,7 +62,7 @@ fn place(provider: CloudProvider, region: String, zone: Option<String>, instance
 /// The longest name of a region, a zone or a machine type.
 const LONGEST: usize = 64;
 
-/// `text` if it can be such a name. Everything else is no answer, so there is nothing to clean.
+/// `text` if it can be such a name. Any other text is rejected, so names need no sanitising.
 fn word(text: &str) -> Option<String> {
     let text = text.trim();
     let is_letter = |letter: char| letter.is_ascii_alphanumeric() || matches!(letter, '-' | '_' | '.');
@@ -70,14 +70,14 @@ fn word(text: &str) -> Option<String> {
     is_word.then(|| text.to_owned())
 }
 
-/// Amazon's word that its other questions need. `None` if it cannot be one.
+/// Amazon's session token, which the other requests need. `None` if `text` cannot be one.
 pub(super) fn aws_token(text: &str) -> Option<&str> {
     let text = text.trim();
     let is_token = !text.is_empty() && text.len() <= 1024 && text.chars().all(|it| it.is_ascii_graphic());
     is_token.then_some(text)
 }
 
-/// What Google announces, by its answers about preemption and maintenance.
+/// Google's announcements, from its answers about preemption and maintenance.
 pub(super) fn gcp_notices(preempted: Option<&str>, maintenance: Option<&str>) -> Vec<CloudNoticeKind> {
     let is_preempted = preempted.is_some_and(|answer| answer.trim() == "TRUE");
     let maintenance = match maintenance.map(str::trim) {
@@ -88,7 +88,7 @@ pub(super) fn gcp_notices(preempted: Option<&str>, maintenance: Option<&str>) ->
     is_preempted.then_some(CloudNoticeKind::Preemption).into_iter().chain(maintenance).collect()
 }
 
-/// What Amazon announces, by its answers about a spot instance's end and about its risk.
+/// Amazon's announcements, from its answers about a spot instance's end and about its risk.
 pub(super) fn aws_notices(action: Option<&str>, rebalance: Option<&str>) -> Vec<CloudNoticeKind> {
     #[derive(Deserialize)]
     struct Action {
@@ -107,7 +107,7 @@ pub(super) fn aws_notices(action: Option<&str>, rebalance: Option<&str>) -> Vec<
     ends.into_iter().chain(risk).collect()
 }
 
-/// What Azure announces about the machine called `name`. It tells the events of all machines of a scale set.
+/// Azure's announcements about the machine called `name`. The document has the events of all machines of a scale set.
 pub(super) fn azure_notices(document: &str, name: &str) -> Vec<CloudNoticeKind> {
     #[derive(Deserialize)]
     struct Scheduled {
@@ -124,7 +124,7 @@ pub(super) fn azure_notices(document: &str, name: &str) -> Vec<CloudNoticeKind> 
         "Preempt" => Some(CloudNoticeKind::Preemption),
         "Reboot" | "Redeploy" => Some(CloudNoticeKind::Stop),
         "Freeze" => Some(CloudNoticeKind::Pause),
-        // `Terminate` is what its owner asked for.
+        // `Terminate` is requested by the machine's owner.
         _ => None,
     };
     let Ok(Scheduled { events }) = serde_json::from_str(document) else { return Vec::new() };
@@ -132,7 +132,7 @@ pub(super) fn azure_notices(document: &str, name: &str) -> Vec<CloudNoticeKind> 
     ours.filter_map(kind).collect()
 }
 
-/// What every reader here makes of `text`, for whoever feeds them damaged answers.
+/// The results of all parsers of this module for `text`, for the fuzz tests.
 #[cfg(test)]
 pub(in crate::host) fn parse_all(text: &str) -> String {
     let places = [gcp(text, "projects/1/machineTypes/n1"), gcp("projects/1/zones/a-b-c", text), aws(text)];
@@ -168,7 +168,7 @@ mod tests {
         "vmId": "02aab8a4-74ef-476e-8182-f6d2ba4166a6", "vmSize": "Standard_NC24ads_A100_v4", "zone": "2" }"#;
 
     #[test]
-    fn each_provider_tells_the_place_and_nothing_else_is_kept() {
+    fn only_the_place_is_kept_of_each_providers_answer() {
         assert_eq!(gcp(ZONE, MACHINE), facts(["gcp", "us-central1", "us-central1-a", "g2-standard-8"]));
         assert_eq!(aws(IDENTITY), facts(["aws", "us-west-2", "us-west-2-lax-1a", "u-6tb1.112xlarge"]));
         let (place, name) = azure(COMPUTE).unwrap();
@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_of_another_form_tells_nothing() {
+    fn an_answer_of_an_unexpected_form_is_ignored() {
         let portal = "<html><body>Please log in</body></html>";
         for other in
             [portal, "", "{}", "null", "projects/1/zones/", "us-central1-a", "projects/1/2/zones/a-b"]
@@ -189,15 +189,15 @@ mod tests {
             assert_eq!(aws(other), None, "{other}");
             assert_eq!(azure(other), None, "{other}");
         }
-        assert_eq!(gcp(MACHINE, ZONE), None, "each where the other belongs");
-        assert_eq!(gcp("projects/1/zones/nowhere", MACHINE), None, "no zone of a region");
+        assert_eq!(gcp(MACHINE, ZONE), None, "in the wrong order");
+        assert_eq!(gcp("projects/1/zones/nowhere", MACHINE), None, "the zone has no region");
         assert_eq!(aws_token(portal), None);
         assert_eq!(aws_token(" AQAEAL==\n"), Some("AQAEAL=="));
         assert_eq!(aws_token(&"a".repeat(1025)), None);
     }
 
     #[test]
-    fn no_letter_that_a_terminal_obeys_and_no_long_word_is_kept() {
+    fn control_characters_and_long_names_are_rejected() {
         let long = "a".repeat(LONGEST + 1);
         for bad in ["a\u{1b}[31mb", "a b", "a\u{202e}b", "<b>", "é", "", long.as_str()] {
             let json = serde_json::to_string(bad).unwrap();
@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn azure_announces_the_events_of_all_neighbours_and_only_ours_count() {
+    fn azures_events_of_other_machines_are_ignored() {
         use CloudNoticeKind::{Pause, Preemption, Stop};
         let events = |events: &[(&str, &str)]| {
             let event = |(kind, name): &(&str, &str)| {
@@ -253,7 +253,7 @@ mod tests {
         };
         assert_eq!(events(&[]), []);
         assert_eq!(events(&[("Preempt", "vm-1")]), [Preemption]);
-        assert_eq!(events(&[("Preempt", "vm-2")]), [], "a neighbour's");
+        assert_eq!(events(&[("Preempt", "vm-2")]), [], "of another machine");
         let others = [("Freeze", "vm-1"), ("Reboot", "vm-1"), ("Redeploy", "vm-1"), ("Terminate", "vm-1")];
         assert_eq!(events(&others), [Pause, Stop, Stop]);
         assert_eq!(azure_notices("<html>", "vm-1"), []);

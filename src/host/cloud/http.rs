@@ -1,6 +1,6 @@
-//! One question to a metadata service. It is a service of the machine itself, on an address that leaves no network: so
-//! no proxy is asked, no redirect followed, and it answers at once.
-#![expect(clippy::disallowed_methods, reason = "a question has to be answered in time")]
+//! One request to a metadata service. The service is part of the machine, on a link-local address. So no proxy is used,
+//! no redirect followed, and it answers immediately.
+#![expect(clippy::disallowed_methods, reason = "a request has a time limit")]
 
 use std::time::{Duration, Instant};
 
@@ -22,7 +22,7 @@ pub(super) struct Http {
 }
 
 impl Http {
-    /// The service at `address`. To connect to it may take three tenths of `patience`.
+    /// The service at `address`. Connecting may take three tenths of `patience`.
     pub(super) fn at(address: String, patience: Duration) -> Http {
         let config = Agent::config_builder()
             .proxy(None)
@@ -34,8 +34,8 @@ impl Http {
         Http { agent: config.build().into(), address }
     }
 
-    /// The body of the answer to a GET request, with at most [`MOST`] bytes. `None` if it is not there at `until`, if
-    /// its status is not 200, or if it lacks the header `proof`.
+    /// The body of the answer to a GET request, with at most [`MOST`] bytes. `None` if it has not arrived by `until`,
+    /// if its status is not 200, or if it lacks the header `proof`.
     pub(super) fn get(
         &self,
         path: &str,
@@ -48,7 +48,7 @@ impl Http {
         text(answer.ok()?, proof)
     }
 
-    /// The same of a PUT request without a body.
+    /// The same for a PUT request without a body.
     pub(super) fn put(&self, path: &str, header: Header<'_>, until: Instant) -> Option<String> {
         let request = self.agent.put(format!("{}{path}", self.address)).header(header.0, header.1);
         let answer = request.config().timeout_global(Some(left(until)?)).build().send_empty();
@@ -56,7 +56,7 @@ impl Http {
     }
 }
 
-/// The time until `until`; `None` if there is none left.
+/// The time until `until`; `None` if it has passed.
 fn left(until: Instant) -> Option<Duration> {
     Some(until.saturating_duration_since(Instant::now())).filter(|left| !left.is_zero())
 }

@@ -1,15 +1,15 @@
-//! Where in the cloud this machine is, and what its provider announces about it, asked of the machine's own metadata
-//! service. `run` asks once per run where it is, and what is announced while a job runs; `doctor` and `env` ask once.
+//! The machine's place in the cloud, and its provider's announcements about it, from the machine's metadata service.
+//! `run` asks for the place once per run, and for announcements while a job runs; `doctor` and `env` ask once.
 //!
-//! Only a machine that looks like one of such a cloud asks, or one whose environment names a service. It waits a second
-//! at most, and keeps nothing but provider, region, zone and machine type.
+//! A machine asks only if its firmware is that of such a cloud, or if its environment names a service. It waits a
+//! second at most, and keeps only provider, region, zone and machine type.
 //!
-//! | module | what it is |
+//! | module | contents |
 //! |---|---|
-//! | [`answers`] | what the services answer, parsed; pure |
-//! | [`http`] | one question over HTTP, bounded in time and size |
-//! | [`service`] | what each provider's service is asked |
-//! | [`signs`] | which services this machine may have |
+//! | [`answers`] | parsers of the services' answers; pure |
+//! | [`http`] | one request over HTTP, bounded in time and size |
+//! | [`service`] | the requests to each provider's service |
+//! | [`signs`] | the services that this machine may have |
 
 mod answers;
 mod http;

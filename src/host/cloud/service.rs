@@ -1,5 +1,5 @@
-//! What each provider's metadata service is asked: the single values where they can be asked for. The whole description
-//! of a machine holds what its owner gave it, which is none of our business and can be long.
+//! The requests to each provider's metadata service. They ask for single values where possible: the whole description
+//! of a machine includes its owner's data, which is private and can be long.
 #![expect(clippy::disallowed_methods, reason = "a service has to answer in time")]
 
 use std::time::{Duration, Instant};
@@ -8,19 +8,19 @@ use super::answers;
 use super::http::{Header, Http};
 use crate::record::{CloudFacts, CloudNoticeKind, CloudProvider};
 
-/// What Google's service demands of a question, and shows in each answer.
+/// The header that Google's service requires in a request, and sends in each answer.
 const GOOGLE: Header<'static> = ("Metadata-Flavor", "Google");
-/// What Azure's service demands.
+/// The header that Azure's service requires.
 const AZURE: Header<'static> = ("Metadata", "true");
-/// How long Amazon's token is good for, in seconds: for the questions that follow at once.
+/// The lifetime of Amazon's token, in seconds: the other requests follow immediately.
 const TOKEN: Header<'static> = ("X-aws-ec2-metadata-token-ttl-seconds", "60");
 
 /// A machine in the cloud.
 #[derive(Clone, Debug)]
 pub struct InCloud {
-    /// Where it is.
+    /// Its place.
     pub place: CloudFacts,
-    /// Whom to ask about it.
+    /// Its metadata service.
     pub service: MetadataService,
 }
 
@@ -29,14 +29,14 @@ pub struct InCloud {
 pub struct MetadataService {
     provider: CloudProvider,
     http: Http,
-    /// How long all questions of one kind may take together.
+    /// The time limit for all requests of one kind together.
     patience: Duration,
-    /// What Azure calls the machine. Never kept.
+    /// Azure's name of the machine. Never written to a file.
     name: String,
 }
 
 impl MetadataService {
-    /// The service of `provider` at `address`, such as `http://169.254.169.254`, which has `patience` to answer.
+    /// The service of `provider` at `address`, such as `http://169.254.169.254`, with the time limit `patience`.
     pub fn at(provider: CloudProvider, address: String, patience: Duration) -> MetadataService {
         MetadataService { provider, http: Http::at(address, patience), patience, name: String::new() }
     }
@@ -54,7 +54,7 @@ impl MetadataService {
                 (answers::aws(&document?)?, String::new())
             }
             CloudProvider::Azure => {
-                // Later versions also answer with what the owner of the machine keeps there for it.
+                // Later versions include the owner's data in the answer.
                 let path = "/metadata/instance/compute?api-version=2020-09-01&format=json";
                 answers::azure(&self.http.get(path, AZURE, None, until)?)?
             }
@@ -62,7 +62,7 @@ impl MetadataService {
         Some(InCloud { place, service: MetadataService { name, ..self } })
     }
 
-    /// Asks what the provider has announced about the machine. Nothing, if the service does not answer in time.
+    /// The provider's announcements about the machine. Empty if the service does not answer in time.
     pub fn notices(&self) -> Vec<CloudNoticeKind> {
         let until = Instant::now() + self.patience;
         match self.provider {
@@ -86,17 +86,17 @@ impl MetadataService {
         }
     }
 
-    /// A value of Google's.
+    /// A value from Google's service.
     fn google(&self, name: &str, until: Instant) -> Option<String> {
         self.http.get(&format!("/computeMetadata/v1/instance/{name}"), GOOGLE, Some(GOOGLE), until)
     }
 
-    /// A document of Amazon's.
+    /// A document from Amazon's service.
     fn amazon(&self, token: &str, path: &str, until: Instant) -> Option<String> {
         self.http.get(&format!("/latest/{path}"), ("X-aws-ec2-metadata-token", token), None, until)
     }
 
-    /// The word without which Amazon's service tells nothing.
+    /// The session token that Amazon's service requires.
     fn token(&self, until: Instant) -> Option<String> {
         let token = self.http.put("/latest/api/token", TOKEN, until)?;
         answers::aws_token(&token).map(str::to_owned)

@@ -1,5 +1,5 @@
-//! Which metadata services this machine may have. Its firmware shows whether it is a machine of such a cloud, and a
-//! variable can name a service. On all other machines nobody is asked, so that no packet leaves a laptop.
+//! The metadata services that this machine may have. Its firmware shows whether it is a machine of such a cloud, and a
+//! variable can name a service. Other machines ask no service, so that no packet leaves a laptop.
 #![expect(clippy::disallowed_methods, reason = "this probes the machine")]
 
 use std::time::Duration;
@@ -8,33 +8,34 @@ use super::service::{InCloud, MetadataService};
 use crate::host::system::read;
 use crate::record::CloudProvider;
 
-/// The variable with the time that a metadata service has to answer.
+/// The variable with the time limit of a metadata service.
 pub const TIMEOUT_VARIABLE: &str = "ORCHESTRATE_CLOUD_TIMEOUT";
 
-/// The variable that names Azure's service. The other providers have variables of their own, Azure has none.
+/// The variable that names Azure's service. The other providers define such variables themselves, Azure does not.
 pub const AZURE_VARIABLE: &str = "ORCHESTRATE_AZURE_METADATA";
 
-/// How long a service has to answer, if nobody says otherwise. It is on the machine or beside it.
+/// The default time limit of a service. It runs on the machine or close to it.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// The longest that anybody waits, whoever asks for more.
+/// The greatest time limit; longer ones are reduced to it.
 const MOST_PATIENCE: Duration = Duration::from_secs(3600);
 
-/// Where the machine is in the cloud, and whom to ask about it. `None` if it is in none, or nobody tells.
+/// The machine's place in the cloud, and its metadata service. `None` outside of a cloud, or without an answer.
 ///
-/// Takes no longer than [`PATIENCE`], unless the variable grants more, and milliseconds where the service answers.
+/// Takes milliseconds if the service answers, and otherwise at most [`PATIENCE`], unless the variable sets another
+/// limit.
 pub fn probe_cloud() -> Option<InCloud> {
     let variable = |name: &str| std::env::var(name).ok().filter(|value| !value.trim().is_empty());
     let patience = patience(variable(TIMEOUT_VARIABLE).as_deref())?;
     let dmi = |name: &str| read(&format!("/sys/class/dmi/id/{name}")).unwrap_or_default();
     let addresses = addresses(&dmi, &variable);
-    // Together they have no longer than one of them.
+    // All services share the time limit of one.
     let share = patience / u32::try_from(addresses.len()).unwrap_or(1).max(1);
     let located = |(provider, address)| MetadataService::at(provider, address, share).locate();
     addresses.into_iter().find_map(located)
 }
 
-/// The time that the value of [`TIMEOUT_VARIABLE`] grants; `None` if nobody is to be asked.
+/// The time limit in the value of [`TIMEOUT_VARIABLE`]; `None` if no service must be asked.
 fn patience(value: Option<&str>) -> Option<Duration> {
     let granted = value.map_or(Ok(PATIENCE), |value| humantime::parse_duration(value.trim()));
     granted.ok().filter(|patience| !patience.is_zero()).map(|patience| patience.min(MOST_PATIENCE))
@@ -43,7 +44,7 @@ fn patience(value: Option<&str>) -> Option<Duration> {
 /// The address at which each of these clouds has its service.
 const LINK_LOCAL: &str = "http://169.254.169.254";
 
-/// The services to ask, by what the firmware and the environment say. What a variable names comes first.
+/// The services to ask, from the firmware and the environment. Services named by a variable come first.
 fn addresses(
     dmi: &dyn Fn(&str) -> String,
     variable: &dyn Fn(&str) -> Option<String>,
@@ -63,7 +64,7 @@ fn addresses(
     [named, seen].concat()
 }
 
-/// The address that a variable names.
+/// The address of a service in a variable.
 fn named_address(provider: CloudProvider, variable: &dyn Fn(&str) -> Option<String>) -> Option<String> {
     let name = match provider {
         CloudProvider::Gcp => "GCE_METADATA_HOST",
@@ -72,7 +73,7 @@ fn named_address(provider: CloudProvider, variable: &dyn Fn(&str) -> Option<Stri
     };
     let value = variable(name)?;
     let address = value.trim().trim_end_matches('/');
-    // Google's names a host, the others an address.
+    // Google's variable names a host, the others an address.
     Some(if address.contains("://") { address.to_owned() } else { format!("http://{address}") })
 }
 
@@ -80,14 +81,14 @@ fn named_address(provider: CloudProvider, variable: &dyn Fn(&str) -> Option<Stri
 fn is_machine_of(provider: CloudProvider, dmi: &dyn Fn(&str) -> String) -> bool {
     let is = |name: &str, value: &str| dmi(name).trim() == value;
     match provider {
-        // The maker of laptops has the same name, but not the same product.
+        // Google's laptops have the same vendor, but another product.
         CloudProvider::Gcp => is("product_name", "Google Compute Engine"),
-        // Older kinds of instances show Xen, of a version that Amazon made: `4.11.amazon`.
+        // Older kinds of instances report Amazon's version of Xen: `4.11.amazon`.
         CloudProvider::Aws => {
             ["sys_vendor", "bios_vendor", "board_vendor"].iter().any(|name| is(name, "Amazon EC2"))
                 || dmi("bios_version").trim().ends_with(".amazon")
         }
-        // The maker's name is also that of every Hyper-V. The tag is that of Azure alone.
+        // The vendor is that of every Hyper-V machine. The tag is specific to Azure.
         CloudProvider::Azure => is("chassis_asset_tag", "7783-7084-3265-9085-8269-3286-77"),
     }
 }
@@ -130,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_is_asked_on_laptops_and_on_machines_of_ones_own() {
+    fn laptops_and_other_private_machines_ask_no_service() {
         let others: [Texts; 6] = [
             &[],
             &[("sys_vendor", "Google"), ("product_name", "Eve"), ("bios_vendor", "coreboot")],
@@ -159,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn who_forbids_to_ask_amazon_is_obeyed() {
+    fn a_variable_can_forbid_requests_to_amazon() {
         let off: Texts = &[
             ("AWS_EC2_METADATA_DISABLED", "True"),
             ("AWS_EC2_METADATA_SERVICE_ENDPOINT", "http://127.0.0.1:2"),
@@ -170,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn no_time_to_answer_means_that_nobody_is_asked() {
+    fn a_time_limit_of_zero_turns_requests_off() {
         assert_eq!(patience(None), Some(PATIENCE));
         assert_eq!(patience(Some("250ms")), Some(Duration::from_millis(250)));
         assert_eq!(patience(Some("1000000y")), Some(MOST_PATIENCE));

@@ -1,11 +1,11 @@
-//! Which counters the kernel and the driver let this user read, and whether the clock is synchronised.
+//! The counters that this user may read according to the kernel and the driver, and whether the clock is synchronised.
 #![expect(clippy::disallowed_methods, reason = "this probes the machine")]
 
 use std::fs;
 
 use serde::Serialize;
 
-/// Which counters this user may read. What the system does not report is absent; macOS reports none of it.
+/// The counters that this user may read. Facts that the system does not report are absent; macOS reports none.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct CounterAccess {
     /// `/proc/sys/kernel/perf_event_paranoid`: above 2, a user without privileges must not count anything.
@@ -25,7 +25,7 @@ const CAP_SYS_ADMIN: u32 = 21;
 const CAP_PERFMON: u32 = 38;
 
 impl CounterAccess {
-    /// Reads it from the system.
+    /// Reads the facts from the system.
     pub(crate) fn probe() -> CounterAccess {
         let capabilities = read("/proc/self/status").and_then(|text| effective(&text)).unwrap_or(0);
         let has = |bit: u32| capabilities >> bit & 1 == 1;
@@ -121,14 +121,14 @@ mod tests {
     }
 
     #[test]
-    fn the_counters_of_the_processor_are_told_from_those_of_the_kernel() {
+    fn counters_of_the_processor_are_distinguished_from_those_of_the_kernel() {
         let are = ["cpu", "cpu_core", "armv8_pmuv3_0"].map(is_processors);
         let are_not = ["software", "breakpoint", "tracepoint", "power", "msr", "cpuidle", "cstate_core"];
         assert_eq!((are, are_not.map(is_processors)), ([true; 3], [false; 7]));
     }
 
     #[test]
-    fn the_driver_reports_who_may_count() {
+    fn the_restriction_of_the_driver_is_parsed() {
         let params = |value: &str| format!("ResmanDebugLevel: 4294967295\nRmProfilingAdminOnly: {value}\n");
         assert_eq!((restricted(&params("1")), restricted(&params("0"))), (Some(true), Some(false)));
         assert_eq!(restricted("EnableMSI: 1\n"), None);

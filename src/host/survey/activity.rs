@@ -1,4 +1,4 @@
-//! Finds out which processes keep the processors busy.
+//! Finds the processes that keep the processors busy.
 //!
 //! On Linux this takes two readings of `/proc`, a moment apart: of the host's processors and of each process. macOS has
 //! no such counters, so there it takes the shares that `ps` prints, which are means over up to a minute.
@@ -19,19 +19,19 @@ use crate::record::HostCounters;
 
 /// Processes that use less than this share of a processor are not listed.
 const LEAST_CORES: f64 = 0.05;
-/// How many processes are listed at most.
+/// The maximum number of listed processes.
 const MOST: usize = 5;
 
-/// What other processes did on this host for a moment.
+/// The load of other processes on this host during a short time.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Activity {
-    /// The length of that moment, in seconds.
+    /// The length of that time, in seconds.
     pub over_s: f64,
     /// The one-minute load average at its end.
     pub load: Option<f64>,
-    /// How many processors others kept busy.
+    /// The number of processors that other processes kept busy.
     pub foreign_cores: Option<f64>,
-    /// How many processors the hypervisor gave to other guests.
+    /// The number of processors that the hypervisor gave to other guests.
     pub stolen_cores: Option<f64>,
     /// The busiest processes, busiest first.
     pub busiest: Vec<BusyProcess>,
@@ -44,12 +44,12 @@ pub struct BusyProcess {
     pub pid: u32,
     /// Its name in the kernel.
     pub name: String,
-    /// How many processors it kept busy.
+    /// The number of processors that it kept busy.
     pub cores: f64,
 }
 
 impl Activity {
-    /// Watches the host for `look`.
+    /// Measures the load during `look`.
     pub fn probe(look: Duration) -> Activity {
         if cfg!(target_os = "macos") {
             let processes = ps().map(|text| parse_ps(&text, process::id())).unwrap_or_default();
@@ -84,9 +84,9 @@ impl Glance {
         Glance { at: Instant::now(), host: probe_counters(), own_s: own_seconds() }
     }
 
-    /// Whether others may have kept more than `limit` processors busy since, or the hypervisor gave as many to others.
-    /// Clocks tick only a hundred times per second, so [`Activity::probe`] has to confirm it. Without counters, `true`
-    /// if there is another way to look.
+    /// Whether more than `limit` processors may have been busy since, by other processes or by other guests of the
+    /// hypervisor. Clocks tick only a hundred times per second, so [`Activity::probe`] has to confirm it. Without
+    /// counters, `true` if [`Activity::probe`] has another source.
     pub fn is_busy(&self, limit: f64) -> bool {
         let now = Glance::take();
         let over_s = now.at.duration_since(self.at).as_secs_f64();
@@ -143,8 +143,8 @@ fn times(table: &ProcessTable) -> BTreeMap<u32, (u64, String)> {
     table.pids().into_iter().filter_map(of_process).collect()
 }
 
-/// What each process used between two readings `over_s` seconds apart. For a process that is new in the second reading,
-/// all of its time counts.
+/// The load of each process between two readings `over_s` seconds apart. For a process that is new in the second
+/// reading, all of its time counts.
 fn processes_since(
     after: &BTreeMap<u32, (u64, String)>,
     before: &BTreeMap<u32, (u64, String)>,
@@ -193,9 +193,9 @@ mod tests {
     use super::*;
     use crate::processes::testing::FakeProc;
 
-    /// Two seconds of work of another process, whatever else runs here.
+    /// Two seconds of work of another process, regardless of the machine's load.
     #[test]
-    fn a_glance_sees_others_and_not_ourselves() {
+    fn a_glance_excludes_our_own_time() {
         let now = Glance::take();
         let (Some(busy_s), at) = (now.host.busy_s, now.at) else { return };
         let past = |busy_s: f64, own_s: f64| Glance {

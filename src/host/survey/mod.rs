@@ -1,8 +1,8 @@
-//! What `doctor` and `env` look at: the host, its busy processes, the programs that a run can use, the permission to
+//! The input of `doctor` and `env`: the host, its busy processes, the programs that a run can use, the permission to
 //! count, and the directories of a run.
 //!
-//! Everything is gathered once into a [`Survey`], which is plain data; `cli` judges it. Nothing that stays is
-//! written, no lock of others is taken, and what the system does not report is absent.
+//! Everything is gathered once into a [`Survey`], which is plain data; `cli` judges it. No file remains, no lock in use
+//! is taken, and facts that the system does not report are absent.
 
 mod access;
 mod activity;
@@ -37,11 +37,11 @@ pub struct Survey {
     pub orchestrate: String,
     /// The machine, as in a record's provenance.
     pub host: HostFacts,
-    /// Where it is in the cloud, if its metadata service tells.
+    /// Its place in the cloud, if its metadata service answers.
     pub cloud: Option<CloudFacts>,
     /// Available memory, in bytes.
     pub memory_available_bytes: Option<u64>,
-    /// Who kept the processors busy; absent if nobody watched.
+    /// The processes that kept the processors busy; absent if that was not measured.
     pub activity: Option<Activity>,
     /// Processes that use a GPU that jobs can have.
     pub gpu_processes: Vec<GpuProcess>,
@@ -61,7 +61,7 @@ pub struct Survey {
     pub store: PlaceFacts,
     /// The directory of the host's locks.
     pub locks: PlaceFacts,
-    /// Whom these locks exclude.
+    /// The processes that these locks exclude.
     pub lock_reach: Option<LockReach>,
     /// Whether the wall clock is synchronised with a time server; absent if the kernel does not report it.
     pub clock_synchronised: Option<bool>,
@@ -70,10 +70,10 @@ pub struct Survey {
 }
 
 impl Survey {
-    /// Looks at this host, at the store in `store` and at the locks in `lock_dir`. Watches the processors for `look`;
-    /// the rest takes about a second.
+    /// Surveys this host, the store in `store` and the locks in `lock_dir`. Measures the load of the processors during
+    /// `look`; the rest takes about a second.
     pub fn probe(store: &Path, lock_dir: &Path, look: Duration) -> Survey {
-        // This comes first, before our own questions keep anybody busy.
+        // This comes first, before our own probes cause load.
         let activity = (!look.is_zero()).then(|| Activity::probe(look));
         let absolute = |path: &Path| std::path::absolute(path).unwrap_or_else(|_| PathBuf::from(path));
         let locks = absolute(lock_dir);

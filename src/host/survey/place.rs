@@ -1,5 +1,5 @@
 //! A directory that a run writes to: whether it is writable, its file system, its free space, and whether locks work.
-#![expect(clippy::disallowed_methods, reason = "this looks at directories")]
+#![expect(clippy::disallowed_methods, reason = "this examines directories")]
 
 use std::fs;
 use std::path::Path;
@@ -30,13 +30,13 @@ pub struct PlaceFacts {
     /// Bytes of the whole file system.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub total_bytes: Option<u64>,
-    /// Whether its locks keep anybody out, by trial; absent if a trial was not possible.
+    /// Whether its locks work, by trial; absent if a trial was not possible.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub locks_work: Option<bool>,
 }
 
 impl PlaceFacts {
-    /// Looks at the directory `path`, and at the file `inside` it, which must be writable too if it exists.
+    /// Examines the directory `path`, and the file `inside` it, which must be writable too if it exists.
     pub(super) fn probe(path: &Path, inside: Option<&str>) -> PlaceFacts {
         let nearest = path.ancestors().find(|ancestor| ancestor.exists()).unwrap_or(Path::new("/"));
         let file = inside.map(|name| path.join(name)).filter(|file| file.exists());
@@ -84,8 +84,8 @@ fn file_system(path: &Path) -> Option<String> {
 }
 
 /// The kind of file system of `path`, from `/proc/self/mountinfo`: lines `id parent device root MOUNT-POINT options
-/// [optional …] - KIND source options`. The longest mount point wins. Of equal ones the last wins, since it hides the
-/// others.
+/// [optional …] - KIND source options`. The longest mount point wins. Among equal ones the last wins, since it hides
+/// the others.
 #[cfg(any(target_os = "linux", test))]
 fn mounted(mount_info: &str, path: &Path) -> Option<String> {
     let mount = |line: &str| {

@@ -34,8 +34,8 @@ pub(super) fn probe_time() -> Option<ProgramFacts> {
     Some(ProgramFacts { path: tool.path.display().to_string(), version, problem: None })
 }
 
-/// `perf` as a run would find it. Distributions install a script that calls the `perf` of the running kernel, and that
-/// fails if it is not installed.
+/// `perf` as a run would find it. Distributions install a script that calls the `perf` of the running kernel, and fails
+/// if that is not installed.
 pub(super) fn probe_perf() -> Option<ProgramFacts> {
     probe(&PERF)
 }

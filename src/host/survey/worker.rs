@@ -10,7 +10,7 @@ use crate::host::ask::{PATIENCE, ask_and_wait};
 use crate::host::find::is_executable;
 use crate::host::{hash_file, shipped_worker};
 
-/// What is known about the shipped worker without training.
+/// Facts about the shipped worker that need no training.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct WorkerSurvey {
     /// The path at which it is, or should be.
@@ -25,11 +25,11 @@ pub struct WorkerSurvey {
     /// The libtorch that it loads; absent if the system does not report it (macOS).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub libtorch: Option<String>,
-    /// Whether the worker can use CUDA: not only that libtorch's CUDA half is there, but that it loads and sees a GPU.
-    /// Absent if the system does not report the libtorch.
+    /// Whether the worker can use CUDA: libtorch's CUDA half exists, loads and finds a GPU. Absent if the system does
+    /// not report the libtorch.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub has_cuda: Option<bool>,
-    /// Why it cannot, in the worker's words. Absent if this libtorch was built without CUDA.
+    /// The worker's message why it cannot. Absent if this libtorch was built without CUDA.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cuda_problem: Option<String>,
 }
@@ -85,8 +85,8 @@ impl WorkerSurvey {
 const CUDA_PATIENCE: Duration = Duration::from_secs(60);
 
 /// Whether the worker at `path`, which loads `libtorch`, can use CUDA; and if not, why. A libtorch can have its CUDA
-/// half without the libraries that this needs, or with a driver that is too old. So the worker tries, in a process of
-/// its own.
+/// half without the libraries that this needs, or with a driver that is too old. So the worker tries it in a separate
+/// process.
 fn probe_cuda(path: &Path, libtorch: &Path, patience: Duration) -> (bool, Option<String>) {
     if !libtorch.with_file_name("libtorch_cuda.so").exists() {
         return (false, None);
@@ -127,7 +127,7 @@ fn parse_versions(text: &str) -> BTreeMap<String, String> {
     text.lines().filter_map(pair).collect()
 }
 
-/// The line that tells why a program did not start: the loader's line about a library, else the last line.
+/// The line with the reason why a program did not start: the loader's line about a library, otherwise the last line.
 fn reason(err: &str) -> String {
     let said = || err.lines().map(str::trim).filter(|line| !line.is_empty());
     let about_library = |line: &&str| line.contains("shared librar") || line.contains("Library not loaded");
@@ -159,14 +159,14 @@ mod tests {
     }
 
     #[test]
-    fn cuda_is_there_only_if_the_worker_can_use_it() {
+    fn cuda_is_available_only_if_the_worker_can_use_it() {
         let directory = tempfile::tempdir().unwrap();
         let [worker, libtorch] = ["worker", "libtorch_cpu.so"].map(|name| directory.path().join(name));
         let ask = |script: &str, patience| {
             write_program(&worker, script, "755");
             probe_cuda(&worker, &libtorch, patience)
         };
-        assert_eq!(ask("exit 0", PATIENCE), (false, None), "this libtorch was built without");
+        assert_eq!(ask("exit 0", PATIENCE), (false, None), "this libtorch was built without CUDA");
         write_program(&libtorch.with_file_name("libtorch_cuda.so"), "", "644");
         assert_eq!(ask("[ \"$*\" = cuda ] && echo GPU", PATIENCE), (true, None));
         let refusal = "echo 'error: cuda is not available: cuInit returns 100' >&2; exit 69";

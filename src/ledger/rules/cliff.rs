@@ -38,6 +38,6 @@ fn objection(before: &Row<'_>, after: &Row<'_>, (small, large): (u64, u64), fall
         computed(fall),
     );
     let cause =
-        "the memory of the device spilled into that of the host, or heat or something else slowed it down";
+        "the memory of the device spilled into that of the host, or heat or another cause slowed it down";
     Objection::new(Rule::Cliff, [after.line(), before.line()], sentence, cause)
 }

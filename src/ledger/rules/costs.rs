@@ -1,4 +1,4 @@
-//! The FLOPs of a sample, by network: how the ledger counts them, by what most of its lines agree on.
+//! The FLOPs of a sample, by network, as the majority of a ledger's lines counts them.
 
 use std::collections::BTreeMap;
 
@@ -13,10 +13,10 @@ use crate::ledger::sheet::Sheet;
 use crate::stats::median;
 use crate::text::count_text;
 
-/// The fewest lines that show the FLOPs of a network that nobody describes.
+/// The fewest lines that determine the FLOPs of a network without a description.
 const LINES_NEEDED: usize = 3;
 
-/// A line that says both how many samples and how many FLOPs there were per second.
+/// A line with both samples and FLOPs per second.
 #[derive(Clone)]
 pub(super) struct Line<'a> {
     pub(super) entry: &'a Entry,
@@ -37,17 +37,17 @@ impl<'a> Line<'a> {
         Some(Line { entry, throughput, attained, model, macs: network.map(|(_, macs)| macs) })
     }
 
-    /// FLOPs per sample, as this line has it.
+    /// FLOPs per sample by this line.
     pub(super) fn flops(&self) -> f64 {
         self.attained.value / self.throughput.value
     }
 
-    /// How far rounding can have moved that.
+    /// The relative rounding error of [`Line::flops`].
     pub(super) fn rounding(&self) -> f64 {
         self.attained.rounding() + self.throughput.rounding()
     }
 
-    /// Whether it says the same as `flops` per sample.
+    /// Whether it agrees with `flops` per sample.
     pub(super) fn agrees(&self, flops: f64) -> bool {
         let (least, most) = self.attained.over(self.throughput);
         least <= flops * (1.0 + SAME) && most >= flops * (1.0 - SAME)
@@ -57,11 +57,11 @@ impl<'a> Line<'a> {
 /// The FLOPs of a sample of one network, as one file counts them.
 #[derive(Clone, Copy)]
 pub(super) struct Cost {
-    /// What lines are compared with.
+    /// The reference for lines.
     pub(super) expected: f64,
-    /// What those that agree have in the middle: closer to what the file multiplied with.
+    /// The median of the lines that agree: closer to the factor that the file used.
     pub(super) usual: f64,
-    /// How it was counted, if the network is described.
+    /// The convention, if the network is described.
     pub(super) counting: Option<(Counting, Macs)>,
 }
 
@@ -72,7 +72,7 @@ pub(super) struct Costs<'a> {
 }
 
 impl<'a> Costs<'a> {
-    /// Learns them from `sheet`, and notes how.
+    /// Infers them from `sheet`, and adds the assumptions to `notes`.
     pub(super) fn of(sheet: &Sheet<'a>, notes: &mut Vec<String>) -> Costs<'a> {
         let lines: Vec<Line<'a>> = sheet.entries.iter().filter_map(Line::of).collect();
         let mut by_file = BTreeMap::new();
@@ -115,14 +115,14 @@ impl<'a> Costs<'a> {
     }
 }
 
-/// The counting with which most lines agree, if those are more than half of the lines whose network is described.
+/// The convention with which more than half of the lines with a described network agree.
 fn usual_counting(lines: &[&Line<'_>]) -> Option<Counting> {
     let described: Vec<(&Line<'_>, Macs)> =
         lines.iter().filter_map(|line| line.macs.map(|macs| (*line, macs))).collect();
     let agreeing = |counting: Counting| {
         described.iter().filter(|(line, macs)| line.agrees(counting.flops(*macs))).count()
     };
-    // The first of several wins, which is the one that leaves out least.
+    // Of several, the first wins, which leaves out the least.
     let best =
         Counting::all().map(|it| (agreeing(it), it)).reduce(|best, it| if it.0 > best.0 { it } else { best });
     best.filter(|(number, _)| 2 * number > described.len()).map(|(_, counting)| counting)
@@ -150,7 +150,7 @@ fn counting_note(file: &str, counting: Option<Counting>, lines: &[&Line<'_>]) ->
     }
 }
 
-/// What the FLOPs of a sample of one network are: by the counting of the file, or else by what most lines have.
+/// The FLOPs of a sample of one network: by the convention of the file, otherwise by the majority of its lines.
 fn cost(lines: &[&Line<'_>], counting: Option<Counting>) -> Option<Cost> {
     let usual = |expected: f64| {
         let agreeing: Vec<f64> =

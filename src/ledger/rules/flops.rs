@@ -7,7 +7,7 @@ use crate::ledger::entry::Entry;
 use crate::ledger::objection::Objection;
 use crate::ledger::rule::{REPRODUCED, Rule};
 
-/// What FLOP/s are printed in.
+/// The unit of printed FLOP/s.
 const GIGA: f64 = 1e9;
 
 /// The lines whose FLOP/s do not follow from their samples per second.
@@ -53,7 +53,7 @@ fn macs_text(cost: Cost) -> String {
     })
 }
 
-/// The other lines over which the attained FLOP/s of `line` are a mean, with the arithmetic.
+/// The other lines whose mean the attained FLOP/s of `line` are, with the arithmetic.
 fn merged<'a>(costs: &Costs<'a>, line: &Line<'a>, cost: Cost) -> Option<(Vec<&'a Entry>, String)> {
     let is_twin = |other: &&Line<'a>| {
         other.entry.work() == line.entry.work()
@@ -86,7 +86,7 @@ fn merged<'a>(costs: &Costs<'a>, line: &Line<'a>, cost: Cost) -> Option<(Vec<&'a
     })
 }
 
-/// What else may have happened, with the lines that show it.
+/// Another likely cause, with the lines that show it.
 fn other_cause<'a>(costs: &Costs<'a>, line: &Line<'a>) -> (Vec<&'a Entry>, String) {
     let copied = costs.lines.iter().find(|other| {
         !std::ptr::eq(*other, line)

@@ -9,11 +9,11 @@ use crate::ledger::rule::{REPRODUCED, Rule};
 use crate::ledger::sheet::Sheet;
 use crate::text::{count_text, significant};
 
-/// The fewest lines that show a common bandwidth.
+/// The fewest lines that determine a common bandwidth.
 const LINES_NEEDED: usize = 3;
-/// The rounding of an intensity beyond which it agrees with too many bandwidths to show one.
+/// The largest relative rounding error of an intensity that can determine a bandwidth.
 const COARSE: f64 = 0.01;
-/// What bandwidths and FLOP/s are printed in.
+/// The unit of printed bandwidths and FLOP/s.
 const GIGA: f64 = 1e9;
 
 /// A line with an intensity, and the bandwidths with which it agrees.
@@ -41,22 +41,22 @@ impl<'a> Point<'a> {
     }
 }
 
-/// A bandwidth as rounded numbers tell it, in bytes per second.
+/// A bandwidth inferred from rounded numbers, in bytes per second.
 struct Common {
     least: f64,
     most: f64,
-    /// In between, with no more digits than rounding lets be known.
-    told: f64,
+    /// The middle of the range, rounded to its significant digits.
+    bandwidth: f64,
 }
 
 impl Common {
-    /// Whether `point` agrees with a bandwidth that this one can be.
+    /// Whether `point` agrees with some bandwidth of the range.
     fn suits(&self, point: &Point<'_>) -> bool {
         point.low <= self.most && self.least <= point.high
     }
 }
 
-/// The lines whose intensity is not attained FLOP/s ÷ the bandwidth of the others, where those have one.
+/// The lines whose intensity is not attained FLOP/s ÷ the common bandwidth of the others, if there is one.
 pub(super) fn objections(sheet: &Sheet<'_>, notes: &mut Vec<String>) -> Vec<Objection> {
     let points: Vec<Point<'_>> = sheet.entries.iter().filter_map(Point::of).collect();
     let mut places: Vec<(&str, Machine)> =
@@ -72,21 +72,21 @@ pub(super) fn objections(sheet: &Sheet<'_>, notes: &mut Vec<String>) -> Vec<Obje
             points.into_iter().partition(|point| bandwidth.suits(point));
         notes.push(format!(
             "{file}: {} of {} on {machine} have an intensity of attained FLOP/s ÷ {} GB/s: it was computed from a \
-             bandwidth, so they lie on that memory roof by construction and do not show what bounds them",
+             bandwidth, so they are on that memory roof by construction and do not show their bound",
             agreeing.len(),
             count_text(agreeing.len() + others.len(), "line"),
-            computed(bandwidth.told / GIGA),
+            computed(bandwidth.bandwidth / GIGA),
         ));
-        found.extend(others.into_iter().map(|point| objection(point, bandwidth.told, agreeing.len())));
+        found.extend(others.into_iter().map(|point| objection(point, bandwidth.bandwidth, agreeing.len())));
     }
     found
 }
 
-/// The bandwidth on which at least three, and more than half, of the finely printed intensities agree.
+/// The bandwidth on which at least three, and more than half, of the precisely printed intensities agree.
 fn common_bandwidth(points: &[&Point<'_>]) -> Option<Common> {
     let fine: Vec<&&Point<'_>> = points.iter().filter(|point| point.intensity.rounding() <= COARSE).collect();
     let agreeing = |bandwidth: f64| fine.iter().filter(|point| point.agrees(bandwidth)).count();
-    // The largest set of overlapping intervals has one whose lower end is in all of them.
+    // In the largest set of overlapping intervals, the lower end of one is in all of them.
     let best = fine.iter().map(|point| point.low).max_by_key(|low| agreeing(*low))?;
     let number = agreeing(best);
     if number < LINES_NEEDED || 2 * number <= fine.len() {
@@ -94,8 +94,8 @@ fn common_bandwidth(points: &[&Point<'_>]) -> Option<Common> {
     }
     let most =
         fine.iter().filter(|point| point.agrees(best)).map(|point| point.high).fold(f64::INFINITY, f64::min);
-    let told = significant(f64::midpoint(best, most) / GIGA, 4).parse::<f64>().ok()? * GIGA;
-    Some(Common { least: best, most, told })
+    let bandwidth = significant(f64::midpoint(best, most) / GIGA, 4).parse::<f64>().ok()? * GIGA;
+    Some(Common { least: best, most, bandwidth })
 }
 
 fn objection(point: &Point<'_>, bandwidth: f64, agreeing: usize) -> Objection {

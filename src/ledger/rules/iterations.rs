@@ -6,7 +6,7 @@ use crate::ledger::objection::Objection;
 use crate::ledger::rule::Rule;
 use crate::ledger::sheet::Sheet;
 
-/// The lines whose samples are not those of their iterations. The last batch may be smaller.
+/// The lines whose samples are not their iterations × the batch. The last batch may be smaller.
 pub(super) fn objections(sheet: &Sheet<'_>) -> Vec<Objection> {
     sheet.entries.iter().filter_map(objection).collect()
 }

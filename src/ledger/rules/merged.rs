@@ -12,7 +12,7 @@ use crate::ledger::sheet::Sheet;
 pub(super) struct Part<'a> {
     pub(super) entry: &'a Entry,
     throughput: Number,
-    /// Its runs; 1 if it does not say.
+    /// Its runs; 1 if they are not stated.
     runs: f64,
 }
 
@@ -23,8 +23,8 @@ impl<'a> Part<'a> {
     }
 }
 
-/// The mean throughput of `parts`, weighted by their runs. `None` if there are not at least two that differ: then a
-/// mean shows nothing.
+/// The mean throughput of `parts`, weighted by their runs. `None` unless at least two differ, because otherwise a mean
+/// cannot be recognised.
 pub(super) fn mean_of_parts(parts: &[Part<'_>]) -> Option<Number> {
     let values = || parts.iter().map(|part| part.throughput.value);
     let (least, most) = (values().fold(f64::INFINITY, f64::min), values().fold(0.0, f64::max));
@@ -46,7 +46,7 @@ pub(super) fn mean_text(parts: &[Part<'_>]) -> String {
     format!("({}) ÷ {}", products.join(" + "), parts.iter().map(|part| part.runs).sum::<f64>())
 }
 
-/// The rows whose throughput is the mean over the rows of other machines, and whose runs are theirs together.
+/// The rows whose throughput is the mean over the rows of other machines, and whose number of runs is their sum.
 pub(super) fn objections(sheet: &Sheet<'_>) -> Vec<Objection> {
     let lines = sheet.rows.iter().map(super::super::row::Row::line);
     let parts: Vec<Part<'_>> =

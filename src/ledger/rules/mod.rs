@@ -1,4 +1,4 @@
-//! The rules, each with the arithmetic that shows where it is broken.
+//! The rules, each with the arithmetic that finds violations.
 
 mod cliff;
 mod costs;
@@ -20,7 +20,7 @@ use super::objection::Objection;
 use super::sheet::Sheet;
 use costs::Costs;
 
-/// What all rules object to in `sheet`. What they assume goes to `notes`.
+/// The objections of all rules to `sheet`. Their assumptions are added to `notes`.
 pub(super) fn objections(sheet: &Sheet<'_>, notes: &mut Vec<String>) -> Vec<Objection> {
     let mut found = Vec::new();
     let costs = Costs::of(sheet, notes);
@@ -28,7 +28,7 @@ pub(super) fn objections(sheet: &Sheet<'_>, notes: &mut Vec<String>) -> Vec<Obje
     found.extend(merged::objections(sheet));
     found.extend(intensity::objections(sheet, notes));
     let windows = window::objections(sheet);
-    // Where the iterations themselves show a mean of rates, that says more than the seconds of a summary.
+    // A mean of rates that follows from the iterations is stronger evidence than the seconds of a summary.
     let is_shown = |rate: &Objection| {
         windows.iter().any(|shown| shown.rule == rate.rule && shown.lines[0] == rate.lines[0])
     };

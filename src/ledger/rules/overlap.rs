@@ -11,20 +11,20 @@ use crate::ledger::rule::Rule;
 use crate::ledger::sheet::Sheet;
 use crate::threshold::Threshold;
 
-/// A run with the seconds at which its window began and ended.
+/// A run with the beginning and the end of its window, in seconds.
 struct Run<'a> {
     entry: &'a Entry,
     start: f64,
     end: f64,
-    /// How far rounding can have moved both.
+    /// The rounding error of both.
     doubt: f64,
 }
 
-/// The runs that overlapped, together with all that they are connected with.
+/// The runs that overlapped, grouped by chains of overlaps.
 pub(super) fn objections(sheet: &Sheet<'_>) -> Vec<Objection> {
     let mut hosts: BTreeMap<&str, Vec<Run<'_>>> = BTreeMap::new();
     for entry in sheet.entries.iter().filter(|entry| is_run(entry)) {
-        // Without a host, a file is taken for the ledger of one machine.
+        // Without a host, a file counts as the ledger of one machine.
         let host = entry.text(Field::Host).unwrap_or(&entry.file);
         if let Some((start, end, doubt)) = entry.window() {
             hosts.entry(host).or_default().push(Run { entry, start, end, doubt });
@@ -48,7 +48,7 @@ fn of_host(host: &str, mut runs: Vec<Run<'_>>) -> Vec<Objection> {
     found
 }
 
-/// The seconds beyond the threshold and rounding for which both ran.
+/// The seconds for which both ran, beyond the threshold and rounding.
 fn overlap(left: &Run<'_>, right: &Run<'_>) -> f64 {
     let seconds = left.end.min(right.end) - left.start.max(right.start);
     seconds - left.doubt - right.doubt - Threshold::OverlapS.facts().value
@@ -70,11 +70,11 @@ fn objection(host: &str, together: &[Run<'_>]) -> Option<Objection> {
         seconds(right.end),
         computed(shared),
     );
-    let cause = "two matrices ran on one machine, so each run measured what the other left it";
+    let cause = "two matrices ran on one machine at the same time, so their runs slowed each other down";
     Some(Objection::new(Rule::Overlap, together.iter().map(|run| run.entry), sentence, cause))
 }
 
-/// Seconds since 1970, so that a reader can subtract them.
+/// Seconds since 1970, so that readers can compute differences.
 fn seconds(at: f64) -> String {
     format!("{at:.2}")
 }

@@ -11,10 +11,10 @@ use crate::ledger::rule::{ABOVE_ROOF, OF_PEAKS, REPRODUCED, Rule};
 use crate::ledger::sheet::Sheet;
 use crate::text::{first_few, significant};
 
-/// What peaks are printed in.
+/// The unit of printed peaks.
 const GIGA: f64 = 1e9;
 
-/// The published peaks that are for exactly the device of `entry`.
+/// The published peaks for exactly the device of `entry`.
 pub(super) fn published<'a>(sheet: &Sheet<'a>, entry: &Entry) -> Option<&'a Peaks> {
     let device = entry.text(Field::Device)?;
     let fits = |peaks: &&Peaks| {
@@ -48,7 +48,7 @@ pub(super) fn objections(sheet: &Sheet<'_>) -> Vec<Objection> {
     found
 }
 
-/// The figures of one kind that some peaks hold, and their unit.
+/// A unit, and the values in it of some peaks.
 type Figures<'f> = (&'static str, &'f dyn Fn(&Peaks) -> Vec<f64>);
 
 fn compare(

@@ -11,7 +11,7 @@ use crate::ledger::rule::Rule;
 use crate::ledger::sheet::Sheet;
 use crate::stats::mean;
 
-/// What the label of a profiled run has as one of its words.
+/// Words in the labels of profiled runs.
 const PROFILERS: [&str; 9] =
     ["prof", "profile", "profiled", "profiling", "ncu", "nsight", "nsys", "nvprof", "perf"];
 
@@ -21,7 +21,7 @@ pub(super) fn objections(sheet: &Sheet<'_>) -> Vec<Objection> {
     of_runs.flat_map(|row| profiled(row).into_iter().chain(unequal(row))).collect()
 }
 
-/// Whether the label of a line says that it was profiled.
+/// Whether a word in the label of a line means that it was profiled.
 fn is_profiled(entry: &Entry) -> bool {
     let label = entry.text(Field::Label).unwrap_or_default().to_lowercase();
     label.split(|letter: char| !letter.is_alphanumeric()).any(|word| PROFILERS.contains(&word))
@@ -43,7 +43,7 @@ fn profiled(row: &Row<'_>) -> Option<Objection> {
         computed(mean(&rates(&profiled)).ok()?),
         computed(mean(&rates(&timed)).ok()?),
     );
-    let cause = "a profiler slows down what it watches, so profiled runs are of another kind";
+    let cause = "a profiler slows down a run, so profiled runs are not comparable with timings";
     Some(Objection::new(Rule::Profiled, profiled, sentence, cause))
 }
 
@@ -61,6 +61,6 @@ fn unequal(row: &Row<'_>) -> Option<Objection> {
         "{least} measured iterations, but {runs} of {} runs of the config have {usual}",
         counted.len()
     );
-    let cause = "the run was profiled or tried out, and is no repeat of the others";
+    let cause = "the run was profiled or a trial, and not a repeat of the others";
     Some(Objection::new(Rule::UnequalWindows, others.iter().map(|(line, _)| *line), sentence, cause))
 }

@@ -8,15 +8,15 @@ use crate::ledger::objection::Objection;
 use crate::ledger::rule::{REPRODUCED, Rule, SAME};
 use crate::ledger::sheet::Sheet;
 
-/// The lines whose rate is not what their samples and seconds make.
+/// The lines whose rate is not their samples ÷ their seconds.
 pub(super) fn objections(sheet: &Sheet<'_>) -> Vec<Objection> {
     sheet.entries.iter().filter_map(|entry| of_window(entry).or_else(|| of_iteration(entry))).collect()
 }
 
-/// A rate as samples and seconds make it.
+/// A rate computed from samples and seconds.
 struct Made {
     samples: f64,
-    /// How the samples are counted, as arithmetic.
+    /// The number of samples as arithmetic.
     samples_text: String,
     seconds: Number,
 }
@@ -53,7 +53,7 @@ fn of_iteration(entry: &Entry) -> Option<Objection> {
     )
 }
 
-/// By how much the mean of several runs' rates can differ from the rate of their mean seconds.
+/// The most by which the mean of several runs' rates can differ from the rate of their mean seconds, as a share.
 fn between_runs(entry: &Entry) -> f64 {
     let is_of_several = entry.count(Field::Runs).is_some_and(|runs| runs > 1);
     let variation = entry.number(Field::ThroughputSd).zip(entry.positive(Field::Throughput));
@@ -85,8 +85,8 @@ fn cause(ratio: f64, rounding: f64) -> (Rule, String) {
         return (Rule::IterationCount, cause);
     }
     if ratio > 1.0 {
-        let cause = "the rates of the iterations were averaged, which is never less, or the seconds hold more than the \
-                     window";
+        let cause = "the rates of the iterations were averaged, which is never less, or the seconds contain more than \
+                     the window";
         return (Rule::MeanOfRates, cause.to_owned());
     }
     (Rule::Rate, "the rate and the seconds are of different windows, or of another batch".to_owned())

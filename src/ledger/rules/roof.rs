@@ -15,10 +15,10 @@ use crate::ledger::rule::{ABOVE_ROOF, REPRODUCED, Rule};
 use crate::ledger::sheet::Sheet;
 use crate::text::count_text;
 
-/// What FLOP/s and bytes per second are printed in.
+/// The unit of printed FLOP/s and bytes per second.
 const GIGA: f64 = 1e9;
 
-/// The roofs of a line, and where they are from.
+/// The roofs of a line, and their source.
 struct Roofs {
     flops: Option<Number>,
     bandwidth: Option<Number>,
@@ -50,7 +50,7 @@ pub(super) fn objections(sheet: &Sheet<'_>, notes: &mut Vec<String>) -> Vec<Obje
     found
 }
 
-/// The roofs that the line states, or else the published ones of its device.
+/// The roofs that the line states, otherwise the published ones of its device.
 fn roofs(sheet: &Sheet<'_>, entry: &Entry) -> Option<Roofs> {
     let stated = (entry.positive(Field::PeakFlops), entry.positive(Field::PeakBandwidth));
     if stated.0.is_some() || stated.1.is_some() {
@@ -60,7 +60,7 @@ fn roofs(sheet: &Sheet<'_>, entry: &Entry) -> Option<Roofs> {
     let precision = entry.text(Field::Precision).and_then(|word| word.parse::<Precision>().ok());
     let ceiling = |precision| peaks.ceiling(precision).map(|ceiling| ceiling.flops_per_s.high);
     let flops = precision.and_then(|precision| match precision {
-        // Many scripts that say fp32 multiply in tf32.
+        // Many scripts that state fp32 multiply in tf32.
         Precision::Fp32 => {
             [Precision::Fp32, Precision::Tf32].into_iter().filter_map(ceiling).reduce(f64::max)
         }
@@ -73,7 +73,7 @@ fn roofs(sheet: &Sheet<'_>, entry: &Entry) -> Option<Roofs> {
     })
 }
 
-/// The FLOP/s that a line states, or else those that its network needs for its rate.
+/// The FLOP/s that a line states, otherwise those that its network needs for its rate.
 fn attained(entry: &Entry) -> Option<(Number, String)> {
     if let Some(attained) = entry.positive(Field::Attained) {
         return Some((attained, format!("attained are {} GFLOP/s", printed(attained, GIGA))));
@@ -89,7 +89,7 @@ fn attained(entry: &Entry) -> Option<(Number, String)> {
     Some((throughput.times(flops), text))
 }
 
-/// `text`, and how it compares with a roof.
+/// `text`, and the ratio of `attained` to a roof.
 fn against(text: &str, attained: Number, roof: f64, roof_text: &str) -> String {
     format!("{text}, {} of {roof_text}", percent(attained.value / roof))
 }
@@ -126,18 +126,18 @@ fn above_memory(entry: &Entry, roofs: &Roofs) -> Option<Objection> {
     })
 }
 
-/// Whether a line lies exactly on the memory roof.
+/// Whether a line is exactly on the memory roof.
 fn is_on(entry: &Entry, bandwidth: Number) -> bool {
     let point = entry.positive(Field::Attained).zip(entry.positive(Field::Intensity));
     point.is_some_and(|(attained, intensity)| {
         let rounding = attained.rounding() + intensity.rounding() + bandwidth.rounding();
-        // An intensity that is printed too coarsely lies on many roofs.
+        // A coarsely printed intensity agrees with many roofs.
         rounding <= ON_ROOF_ROUNDING
             && (attained.value / (intensity.value * bandwidth.value) - 1.0).abs() <= REPRODUCED + rounding
     })
 }
 
-/// The most rounding with which a point can be seen to lie exactly on a roof.
+/// The largest rounding error with which a point can be recognised as exactly on a roof.
 const ON_ROOF_ROUNDING: f64 = 0.01;
 
 fn on_memory_roof(lines: &[(&Entry, Number)]) -> Objection {
@@ -146,12 +146,12 @@ fn on_memory_roof(lines: &[(&Entry, Number)]) -> Objection {
     let (attained, intensity) = (number(Field::Attained), number(Field::Intensity));
     let sentence = format!(
         "{} exactly on the memory roof: {} FLOP/byte × {} GB/s are {}, and {} GFLOP/s are attained",
-        if lines.len() == 1 { "1 line lies".to_owned() } else { format!("{} lines lie", lines.len()) },
+        if lines.len() == 1 { "1 line is".to_owned() } else { format!("{} lines are", lines.len()) },
         printed(intensity, 1.0),
         printed(bandwidth, GIGA),
         computed(intensity.value * bandwidth.value / GIGA),
         printed(attained, GIGA),
     );
-    let cause = "the intensity was computed from the bandwidth, so it does not show what bounds the work";
+    let cause = "the intensity was computed from the bandwidth, so it does not show the bound of the work";
     Objection::new(Rule::OnRoof, lines.iter().map(|(line, _)| *line), sentence, cause)
 }

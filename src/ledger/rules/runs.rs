@@ -41,6 +41,6 @@ fn cause(runs: u64, usual: u64) -> String {
         (false, 1) => {
             format!("{times} × {usual} + 1 runs: one of another kind is among them, such as a profiled run")
         }
-        (false, _) => "runs of something else are among them".to_owned(),
+        (false, _) => "runs of another config are among them".to_owned(),
     }
 }

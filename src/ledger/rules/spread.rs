@@ -1,4 +1,4 @@
-//! How much the runs of a row differ: more than is usual, not at all, or as one run cannot.
+//! The spread of the runs of a row: larger than usual, zero, or stated for a single run.
 
 use super::words::{percent, printed};
 use crate::ledger::number::Number;
@@ -9,10 +9,10 @@ use crate::ledger::sheet::Sheet;
 use crate::stats::variation_bounds;
 use crate::threshold::Threshold;
 
-/// Both bounds hold with this probability, and so the lower one with 95 %.
+/// The confidence of the two-sided interval, so that of its lower bound is 95 %.
 const BOTH_BOUNDS: f64 = 0.90;
 
-/// The rows whose spread is too large, or none.
+/// The rows whose spread is too large or zero.
 pub(super) fn objections(sheet: &Sheet<'_>) -> Vec<Objection> {
     sheet.rows.iter().filter_map(|row| row.sd.and_then(|sd| objection(row, sd))).collect()
 }
@@ -38,28 +38,28 @@ fn of_one(row: &Row<'_>, sd: Number) -> Objection {
     Objection::new(Rule::SpreadOfOne, row.lines.iter().copied(), sentence, cause)
 }
 
-/// No spread, though its digits would show one.
+/// A spread of 0, although the printed digits would show one.
 fn none(row: &Row<'_>, sd: Number) -> Option<Objection> {
     let resolution = sd.half_digit / row.throughput.value;
     (resolution <= LEAST_SPREAD).then(|| {
         let runs =
-            row.runs.map_or_else(|| "nobody says how many runs".to_owned(), |runs| format!("n = {runs}"));
+            row.runs.map_or_else(|| "an unstated number of runs".to_owned(), |runs| format!("n = {runs}"));
         let sentence = format!(
             "{} ± {} samples/s, and {runs}: runs differ, and these digits would show {}",
             printed(row.throughput, 1.0),
             printed(sd, 1.0),
             percent(resolution.max(f64::EPSILON)),
         );
-        let cause = "one run, or copies of one, stand for several";
+        let cause = "one run, or copies of one, were reported as several";
         Objection::new(Rule::NoSpread, row.lines.iter().copied(), sentence, cause)
     })
 }
 
-/// A spread that is too large even if chance made it look larger than it is.
+/// A spread that is significantly too large.
 fn large(row: &Row<'_>, sd: Number, runs: u64) -> Option<Objection> {
     let n = usize::try_from(runs).ok()?;
     let limit = Threshold::HighVariation.facts().value;
-    // What rounding may have added does not count.
+    // The rounding error does not count.
     let observed = (sd.value - sd.half_digit).max(0.0) / (row.throughput.value + row.throughput.half_digit);
     let least = variation_bounds(observed, n, BOTH_BOUNDS).ok()?.low;
     (least > limit).then(|| {
@@ -71,7 +71,7 @@ fn large(row: &Row<'_>, sd: Number, runs: u64) -> Option<Objection> {
             percent(least),
             percent(limit),
         );
-        let cause = "something else ran on the machine, or the runs are not of one config";
+        let cause = "another process ran on the machine, or the runs are not of one config";
         Objection::new(Rule::Spread, row.lines.iter().copied(), sentence, cause)
     })
 }

@@ -1,4 +1,4 @@
-//! Lines of single iterations: what they make together, and what the window left out.
+//! Lines of single iterations: their rate as a window, and the time that the window left out.
 
 use std::collections::BTreeMap;
 
@@ -17,11 +17,11 @@ struct Window<'a> {
     number: usize,
     /// Samples of one iteration.
     each: f64,
-    /// Their seconds together.
+    /// The sum of their seconds.
     seconds: f64,
     /// The mean of their rates.
     mean_of_rates: f64,
-    /// Seconds from the first time stamp to the last, and those of the iterations in between.
+    /// Seconds from the first time stamp to the last, and the sum of the iterations in between.
     span: Option<(f64, f64)>,
 }
 
@@ -41,7 +41,7 @@ impl Window<'_> {
         )
     }
 
-    /// Whether the mean of the rates is another number than the rate.
+    /// Whether the mean of the rates differs from the rate.
     fn is_uneven(&self) -> bool {
         self.mean_of_rates / self.rate() - 1.0 > SAME
     }
@@ -50,7 +50,7 @@ impl Window<'_> {
 /// The fewest iterations that make a window.
 const ITERATIONS_NEEDED: usize = 2;
 
-/// What the iterations of each run say about rates: their own, and those stated elsewhere.
+/// Objections to rates, the stated ones and those of the iterations of each run.
 pub(super) fn objections(sheet: &Sheet<'_>) -> Vec<Objection> {
     let windows = windows(sheet);
     let mut found = Vec::new();
@@ -102,7 +102,7 @@ fn uneven(window: &Window<'_>) -> Objection {
         window.rate_text(),
         percent(1.0 - window.rate() / window.mean_of_rates),
     );
-    let cause = "iterations take different times, as they do where the device is not waited for; publish samples ÷ seconds";
+    let cause = "iterations take different times, as they do if the device is not synchronised; publish samples ÷ seconds";
     Objection::new(Rule::UnevenRates, [window.first], sentence, cause)
 }
 
@@ -121,7 +121,7 @@ fn left_out(window: &Window<'_>) -> Option<Objection> {
     })
 }
 
-/// Whether a line states the mean of the rates of `window` for its rate.
+/// Whether a line states the mean of the rates of `window` as its rate.
 fn averaged(entry: &Entry, window: &Window<'_>) -> Option<Objection> {
     let throughput = entry.positive(Field::Throughput)?;
     let model = |entry: &Entry| entry.text(Field::Model).map(plain);

@@ -1,4 +1,4 @@
-//! Numbers as sentences need them, and ratios of small counts.
+//! Formatting of numbers in sentences, and recognition of ratios of small counts.
 
 use crate::ledger::number::Number;
 use crate::text::significant;
@@ -24,7 +24,7 @@ pub(super) fn percent(share: f64) -> String {
     format!("{} %", significant(100.0 * share, 3))
 }
 
-/// The greatest count in a ratio that is told.
+/// The greatest count in a recognised ratio.
 const GREATEST: u32 = 10;
 
 /// The two smallest counts whose ratio is `ratio`, to `tolerance`. `None` if there are none, or both are equal.
@@ -40,7 +40,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_ratios_of_small_counts_are_told() {
+    fn finds_only_ratios_of_small_counts() {
         assert_eq!(small_counts(3.3322, 1e-3), Some((10, 3)));
         assert_eq!(small_counts(0.5, 1e-3), Some((1, 2)));
         assert_eq!(small_counts(1.0, 1e-3), None);
@@ -49,7 +49,7 @@ mod tests {
     }
 
     #[test]
-    fn a_number_reads_as_it_was_printed() {
+    fn numbers_are_printed_as_they_were_read() {
         let read = |text: &str, factor| printed(Number::parse(text).unwrap().times(factor), factor);
         assert_eq!(read("691.58", 1e9), "691.58");
         assert_eq!(read("0.10", 1.0), "0.10");

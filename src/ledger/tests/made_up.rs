@@ -28,7 +28,7 @@ fn a_sound_ledger_has_no_objection() {
 
 /// The fixture has the kinds of mistakes that reports of students had, with other numbers.
 #[test]
-fn the_fixture_has_the_mistakes_that_were_made_in_it() {
+fn finds_the_mistakes_of_the_fixture() {
     use Rule::{Cliff, Flops, Intensity, IterationCount, Merged, Runs, Spread, SpreadOfOne};
     let csv = include_str!("../../../tests/fixtures/ledger.csv");
     assert_found(
@@ -50,8 +50,8 @@ fn the_fixture_has_the_mistakes_that_were_made_in_it() {
     );
 }
 
-/// The finest intensities leave a range of bandwidths, and a coarse one can agree with its end alone: 4582.8 ÷ 1502.63
-/// is 3.0498.
+/// The most precise intensities leave a range of bandwidths, and a coarse one may agree only with its end:
+/// 4582.8 ÷ 1502.63 is 3.0498.
 #[test]
 fn an_intensity_that_agrees_with_any_bandwidth_of_the_others_is_sound() {
     let with = |intensity: &str| {
@@ -87,7 +87,7 @@ fn attained_flops_that_do_not_follow_are_an_error() {
 }
 
 #[test]
-fn a_network_that_nobody_describes_is_compared_with_itself() {
+fn undescribed_networks_are_compared_among_their_lines() {
     let line = |batch: u32, rate: f64, flops: f64| {
         format!("a,north,my_net,fp32,{batch},3,{rate:.2},1.00,{:.2}", rate * flops)
     };
@@ -95,7 +95,7 @@ fn a_network_that_nobody_describes_is_compared_with_itself() {
     let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
     assert_found(&ledger(&lines), &[(Rule::Flops, 5)]);
     assert_found(&ledger(&lines[..3]), &[]);
-    // Of two that differ, nobody knows which is right.
+    // Of two that differ, either can be right.
     assert_found(&ledger(&lines[2..]), &[]);
 }
 
@@ -127,7 +127,7 @@ fn a_line_for_all_machines_is_merged() {
         "all,both,resnet18,fp32,16,6,250.00,9.00,NA",
     ];
     assert!(found(&ledger(&lines)).contains(&(Rule::Merged, vec![4, 2, 3])));
-    // Of as many runs as one machine, it is a third machine that happens to lie between.
+    // With the runs of one machine, it is a third machine whose rate happens to be in between.
     let third = [lines[0], lines[1], "c,west,resnet18,fp32,16,3,250.00,1.00,NA"];
     assert_found(&ledger(&third), &[]);
 }
@@ -138,13 +138,13 @@ fn the_number_of_runs_is_that_of_most_rows() {
         ledger(&[&SOUND[..], &[&format!("b,south,alexnet,fp32,32,{runs},1200.0,9.0,5142.1")]].concat())
     };
     assert_found(&with(3), &[]);
-    for (runs, cause) in [(2, "left out"), (4, "1 × 3 + 1 runs"), (6, "2 × 3 runs"), (5, "something else")]
+    for (runs, cause) in [(2, "left out"), (4, "1 × 3 + 1 runs"), (6, "2 × 3 runs"), (5, "another config")]
     {
         assert_found(&with(runs), &[(Rule::Runs, 6)]);
         let objection = audited(&with(runs)).objections.remove(0);
         assert!(objection.cause.contains(cause), "{objection:?}");
     }
-    // Without a majority, nobody knows what was meant.
+    // Without a majority, the intended number is unknown.
     assert_found(&ledger(&[SOUND[0], "b,south,alexnet,fp32,32,5,1200.0,9.0,5142.1"]), &[]);
 }
 
@@ -196,16 +196,16 @@ fn an_intensity_that_is_not_like_the_others_is_an_error() {
     // Half a digit and 0.1 % are allowed, and a coarse number allows much.
     assert_found(&with(&[&POINTS[..], &["500.0,10.01"]].concat()), &[]);
     assert_found(&with(&[&POINTS[..], &["24.0,0.5"]].concat()), &[]);
-    // Intensities that were counted have no bandwidth in common.
+    // Counted intensities have no common bandwidth.
     assert_found(&with(&["100.0,2.000", "200.0,3.000", "300.0,6.500", "400.0,9.000"]), &[]);
-    // Two that agree show nothing, nor do three of seven.
+    // Two that agree are too few, and so are three of seven.
     assert_found(&with(&["100.0,2.000", "200.0,4.000", "300.0,7.000"]), &[]);
     let notes = audited(&with(&POINTS)).notes;
     assert!(notes.iter().any(|note| note.contains("÷ 50 GB/s") && note.contains("4 of 4")), "{notes:?}");
 }
 
 #[test]
-fn no_point_lies_above_its_roof_or_exactly_on_the_memory_roof() {
+fn finds_points_above_a_roof_and_exactly_on_the_memory_roof() {
     let with = |line: &str| {
         format!("model,precision,attained_gflops,ai,peak_gflops,peak_gbps\nmy_net,fp32,{line}\n")
     };
@@ -215,7 +215,7 @@ fn no_point_lies_above_its_roof_or_exactly_on_the_memory_roof() {
     assert_found(&with("500.0,4.00,1000,100"), &[(Rule::AboveRoof, 2)]);
     assert_found(&with("400.0,4.00,1000,100.0"), &[(Rule::OnRoof, 2)]);
     assert_found(&with("390.0,4.00,1000,100.0"), &[]);
-    // An intensity of one digit lies on many roofs.
+    // An intensity of one digit agrees with many roofs.
     assert_found(&with("400.0,4,1000,100.0"), &[]);
 }
 
@@ -228,7 +228,7 @@ fn the_roof_of_a_device_is_that_of_exactly_its_name() {
     assert_found(&with("NVIDIA GeForce RTX 4090", 2000), &[]);
     assert_found(&with("NVIDIA GeForce RTX 4090 Laptop GPU", 2000), &[(Rule::AboveRoof, 2)]);
     assert_found(&with("NVIDIA GeForce RTX 4090 Laptop GPU", 500), &[]);
-    assert_found(&with("somebody's card", 90_000), &[]);
+    assert_found(&with("an unknown card", 90_000), &[]);
 }
 
 #[test]

@@ -43,13 +43,13 @@ fn assert_found(csv: &str, expected: &[(Rule, u64)]) {
 }
 
 #[test]
-fn what_cannot_be_read_is_told_and_the_rest_is_read() {
+fn reports_unreadable_parts_and_reads_the_rest() {
     let csv =
         "model,batch,images_per_sec,colour\nresnet18,16,fast,red\nresnet18,32,20\nresnet18,64,30,blue\n";
     let ledger = read("l.csv", csv, &[]).unwrap();
-    let told: Vec<String> = ledger.unread.iter().map(ToString::to_string).collect();
+    let messages: Vec<String> = ledger.unread.iter().map(ToString::to_string).collect();
     assert_eq!(
-        told,
+        messages,
         [
             "l.csv: not read: column colour",
             "l.csv:2: not read: `fast` in column images_per_sec; expected a number",
@@ -60,7 +60,7 @@ fn what_cannot_be_read_is_told_and_the_rest_is_read() {
 }
 
 #[test]
-fn no_ledger_is_an_error_that_names_the_file() {
+fn errors_name_the_file_that_is_not_a_ledger() {
     for (csv, words) in [
         ("", "l.csv is empty"),
         (" \n", "l.csv is empty"),
@@ -75,7 +75,7 @@ fn no_ledger_is_an_error_that_names_the_file() {
 }
 
 #[test]
-fn a_mapping_comes_before_what_is_recognised() {
+fn mappings_take_precedence_over_known_columns() {
     let csv = "net;throughput;speed;when\nresnet18;1,5;10.5;-\n";
     let mappings: Vec<Mapping> =
         ["net=model", "speed=images_per_s", "gone=batch"].map(|text| text.parse().unwrap()).to_vec();
@@ -84,15 +84,15 @@ fn a_mapping_comes_before_what_is_recognised() {
     assert_eq!(entry.text(super::Field::Model), Some("resnet18"));
     assert_eq!(entry.number(super::Field::Throughput).unwrap().value, 10.5);
     assert_eq!(ledger.without, ["gone"]);
-    let told: Vec<String> = ledger.unread.iter().map(ToString::to_string).collect();
+    let messages: Vec<String> = ledger.unread.iter().map(ToString::to_string).collect();
     assert!(
-        told.iter().any(|it| it.contains("column throughput, which means the same as speed")),
-        "{told:?}"
+        messages.iter().any(|it| it.contains("column throughput, which means the same as speed")),
+        "{messages:?}"
     );
 }
 
 #[test]
-fn a_mean_and_its_deviation_may_stand_in_one_cell() {
+fn reads_mean_and_deviation_from_one_cell() {
     let ledger = read("l.csv", "model\timages_per_s\nvgg11\t1,598.31 ± 2.40\n", &[]).unwrap();
     let number = |field| ledger.entries[0].number(field).unwrap().value;
     assert_eq!((number(super::Field::Throughput), number(super::Field::ThroughputSd)), (1598.31, 2.4));
@@ -109,7 +109,7 @@ fn lines_are_numbered_as_an_editor_numbers_them() {
 }
 
 #[test]
-fn files_of_windows_are_read() {
+fn reads_files_of_windows() {
     let wide: Vec<u8> =
         [0xfeffu16].into_iter().chain("modèle".encode_utf16()).flat_map(u16::to_le_bytes).collect();
     assert_eq!(super::decode(&wide).trim_start_matches('\u{feff}'), "modèle");

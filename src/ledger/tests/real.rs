@@ -1,4 +1,4 @@
-//! The tables of two published reports, where `AUDIT_LEDGERS` names a directory that holds them.
+//! The tables of two published reports, if `AUDIT_LEDGERS` names a directory that contains them.
 #![expect(clippy::disallowed_methods, reason = "the tables are not part of this project")]
 
 use std::path::{Path, PathBuf};
@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use super::{Rule, Severity, audit, read};
 use crate::analysis::peaks::Catalogue;
 
-/// Lines by the rule that objects to them.
+/// Rules, each with the lines to which it objects.
 type Lines = &'static [(Rule, &'static [u64])];
 
 /// Their errors and doubts, as they were worked out by hand.
@@ -24,7 +24,7 @@ const EXPECTED: [(&str, Lines); 2] = [
 ];
 
 #[test]
-fn the_mistakes_of_two_published_tables_are_found_and_nothing_else() {
+fn finds_exactly_the_mistakes_of_two_published_tables() {
     let Some(directory) = directory() else { return };
     let mut counts = [0, 0];
     for (file, expected) in EXPECTED {

@@ -15,7 +15,7 @@ fn run(end: u32, iterations: u32, seconds: f64, label: &str) -> String {
     format!("{end},north,resnet18,cpu,16,10,{iterations},fp32,{seconds},{rate},{images},{label},1\n")
 }
 
-/// What could not be read does not matter here.
+/// Asserts the objections to `lines`, ignoring unread cells.
 #[track_caller]
 fn assert_runs(lines: &str, expected: &[(Rule, u64)]) {
     let ledger = read("l.csv", &format!("{HEADER}{lines}"), &[]).unwrap();
@@ -76,7 +76,7 @@ fn a_mean_of_iterations_is_not_the_mean_of_their_rates() {
     let with = |rate: &str| format!("model,batch,avg_time_ms,avg_throughput\nresnet18,128,182.00,{rate}\n");
     assert_found(&with("703.30"), &[]);
     assert_found(&with("751.93"), &[(Rule::MeanOfRates, 2)]);
-    // The mean of several runs' rates may lie above the rate of their mean seconds.
+    // The mean of several runs' rates may exceed the rate of their mean seconds.
     let runs =
         "model,batch,runs,mean_iteration_s,images_per_s,images_per_sec_std\nvgg11,10,5,1.000,10.15,1.20\n";
     assert!(super::found(runs).iter().all(|(rule, _)| *rule != Rule::MeanOfRates));

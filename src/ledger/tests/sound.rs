@@ -1,4 +1,4 @@
-//! A consistent ledger gives no error, whatever its numbers and however they were rounded.
+//! A consistent ledger has no errors, for any numbers and any rounding.
 
 use proptest::prelude::*;
 
@@ -82,7 +82,7 @@ proptest! {
         prop_assert!(!overlaps, "{}\n{:#?}", text, audited.objections);
     }
 
-    /// Whatever a file holds, reading and auditing it ends.
+    /// Reading and auditing terminate for any content of a file.
     #[test]
     fn any_text_is_read_or_refused(text in "(model|batch|n|ai|images_per_s|,|\n|[0-9.e-]{1,6}|\"|;|é)*") {
         if let Ok(ledger) = read("l.csv", &text, &[]) {

@@ -1,8 +1,9 @@
-//! Which jobs a config still needs, where results decide: repeats by `until` and `replace_marked` of the matrix, and
-//! the job that profiles operators by what the config's worker reports.
+//! The jobs that a config still needs, if results decide: [`Needs`]. These are repeats by `until` and `replace_marked`
+//! of the matrix, and the job that profiles operators, if the config's worker reports that it can.
 //!
-//! What counts depends on marks, which this room does not know. A [`Judge`] tells it: plain data, per done job. Nothing
-//! else than that and the records decides, so whoever resumes a plan decides as the run did that was cut off.
+//! Whether a result counts depends on marks, which this room does not know. A [`Judge`] provides that as plain data per
+//! done job. Decisions depend only on that and on the records, so a resumed plan decides in the same way as the
+//! interrupted run.
 
 #[cfg(test)]
 mod simulation;
@@ -19,24 +20,24 @@ use crate::protocol::PROFILES_OPERATORS;
 use crate::record::Record;
 use crate::stats::{CONFIDENCE, Course};
 
-/// Tells what done jobs are worth. The command line has one that asks `analysis`.
+/// Judges the worth of done jobs. The command line has an implementation that uses `analysis`.
 pub trait Judge: fmt::Debug {
-    /// What each done timing job of `plan` is worth to its statistics, by the records of `inventory`.
+    /// The [`Worth`] of each done timing job of `plan`, from the records of `inventory`.
     fn judge(&self, plan: &Plan, inventory: &Inventory) -> BTreeMap<JobId, Worth>;
 }
 
-/// What a done job is worth to the statistics.
+/// The contribution of a done job to the statistics.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Worth {
     /// The number of its row: only runs of one row are pooled.
     pub row: usize,
-    /// Samples per second; greater than 0. `None` if its seconds mean nothing, and would not if it ran again.
+    /// Samples per second; greater than 0. `None` if its time is not meaningful, and would not be after another run.
     pub per_s: Option<f64>,
     /// The marks that leave it out, with their numbers; `None` if it counts.
     pub left_out: Option<String>,
 }
 
-/// What the configs of a plan still need. The default knows no config, so that every job is needed.
+/// The jobs that the configs of a plan still need. The default has no configs with a rule, so every job is needed.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Needs {
     /// The configs with a rule, by their ids.
@@ -46,28 +47,28 @@ pub struct Needs {
     profiling: Profiling,
 }
 
-/// Which configs have a worker that can profile operators, for envs where that decides whether it does.
+/// The configs whose worker can profile operators, for envs that profile them only in that case.
 #[derive(Clone, Debug, Default, PartialEq)]
 struct Profiling {
     /// These envs.
     envs: BTreeSet<Name>,
-    /// The ids of the timing configs of which a run reported it.
+    /// The ids of the timing configs with a run that reported it.
     able: BTreeSet<JobId>,
 }
 
-/// What a config needs.
+/// The needs of a config.
 #[derive(Clone, Debug, PartialEq)]
 struct Need {
     rule: RepeatRule,
-    /// Of the row of its last run.
+    /// The course of the interval, over the row of its last run.
     course: Course,
-    /// Its jobs that are not done, in the order of their repeats, which are what is still to come.
+    /// Its jobs that are not done, in the order of their repeats.
     open: Vec<JobId>,
-    /// How many repeats failed, if none has a result.
+    /// The number of failed repeats, if no repeat has a result.
     failed_alone: usize,
 }
 
-/// What is to become of a job that is not done.
+/// Whether a job that is not done is needed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Wanted {
     /// It is expected to run.
@@ -79,13 +80,13 @@ pub enum Wanted {
 }
 
 impl Needs {
-    /// Those of `plan`, whose done jobs are worth what `judge` says. It is only asked if that matters.
+    /// The needs of `plan`. `judge` is called only if a decision depends on it.
     pub fn judged(plan: &Plan, inventory: &Inventory, judge: &dyn Judge) -> Self {
         let worths = if plan.rules.is_empty() { BTreeMap::new() } else { judge.judge(plan, inventory) };
         Needs::of(plan, inventory, &worths)
     }
 
-    /// Those of `plan`, whose done jobs are worth what `worths` says.
+    /// The needs of `plan`, given the worth of its done jobs.
     pub fn of(plan: &Plan, inventory: &Inventory, worths: &BTreeMap<JobId, Worth>) -> Self {
         let mut jobs: BTreeMap<JobId, Vec<&Job>> = BTreeMap::new();
         if !plan.rules.is_empty() {
@@ -106,12 +107,12 @@ impl Needs {
         needs
     }
 
-    /// What is to become of `job`, which is not done for the reason `not_done`.
+    /// Whether `job`, which is not done for the reason `not_done`, is needed.
     pub fn wants(&self, job: &Job, not_done: &NotDone) -> Wanted {
         let may_wait = match not_done {
             NotDone::NeverRan => true,
             NotDone::Failed(record) => !has_failed(record),
-            // An attempt that nobody looks after is finished first, and a failure is tried again.
+            // An unsupervised attempt is finished first, and a failure is tried again.
             NotDone::Unfinished { .. } | NotDone::Running | NotDone::Corrupt { .. } => false,
         };
         if may_wait && !self.profiling.wants(job.key()) {
@@ -126,7 +127,7 @@ impl Needs {
         }
     }
 
-    /// Learns from a new `record`, without another look at all of them.
+    /// Learns from a new `record`, without reading all records again.
     pub fn learn(&mut self, record: &Record) {
         self.profiling.learn(record);
     }
@@ -154,7 +155,7 @@ impl Profiling {
         }
     }
 
-    /// Whether the job of `key` is of another kind, or its worker can do it as far as is known.
+    /// Whether the job of `key` is of another kind, or its worker is known to support it.
     fn wants(&self, key: &Key) -> bool {
         key.kind != Kind::Ops
             || !self.envs.contains(&key.env)
@@ -169,7 +170,7 @@ fn reports_profiles(record: &Record) -> bool {
 }
 
 impl Need {
-    /// That of the config whose `jobs` are given in the order of their repeats.
+    /// The need of the config whose `jobs` are given in the order of their repeats.
     fn of(rule: RepeatRule, jobs: &[&Job], inventory: &Inventory, worths: &BTreeMap<JobId, Worth>) -> Self {
         let done = |job: &Job| match inventory.jobs.get(&job.id()) {
             Some(Standing::Done(record)) => Some(record),
@@ -187,7 +188,7 @@ impl Need {
         Need { rule, course: course_of(&rule, &logs), open, failed_alone }
     }
 
-    /// Whether the interval is as narrow as it is to be. A config without `until` is never satisfied.
+    /// Whether the interval has the requested width. A config without `until` is never satisfied.
     fn is_met(&self) -> bool {
         self.rule.until.is_some() && self.course.is_enough() && self.course.n() >= self.rule.min as usize
     }
@@ -198,7 +199,7 @@ impl Need {
             return Wanted::No(self.course_text());
         }
         if self.failed_alone >= self.rule.min as usize {
-            return Wanted::No(format!("none has a result, and {} failed", self.failed_alone));
+            return Wanted::No(format!("no repeat has a result, and {} failed", self.failed_alone));
         }
         let expected = self.course.expected(self.rule.max as usize).max(self.rule.min as usize);
         let place = self.open.iter().position(|open| *open == job.id()).unwrap_or_default();
@@ -218,8 +219,8 @@ impl Need {
     }
 }
 
-/// How the repeats with these `logs` of throughput come to the interval of `rule`; without `until`, to any. The end of
-/// the interval that is farther from the throughput must be within.
+/// The course of the repeats with these `logs` of throughput towards the interval of `rule`, or towards any interval
+/// without `until`. The end of the interval that is farther from the throughput must be within the bound.
 fn course_of(rule: &RepeatRule, logs: &[f64]) -> Course {
     let mut course = Course::towards(rule.until.unwrap_or(1.0).ln_1p(), CONFIDENCE);
     logs.iter().for_each(|log| course.add(*log));
@@ -231,13 +232,13 @@ fn is_failure(standing: &Standing) -> bool {
     matches!(standing, Standing::NotDone(NotDone::Failed(record)) if has_failed(record))
 }
 
-/// Whether `record`, which is of no success, says something about its job. That of an interrupted attempt does not.
+/// Whether `record`, which is not of a success, is evidence about its job. That of an interrupted attempt is not.
 fn has_failed(record: &Record) -> bool {
     record.outcome.policy().leaves != State::Waiting
 }
 
 /// The done jobs of a config that marks leave out, with these marks, as long as `rule` lets them run again. Attempts
-/// are counted, so that whoever resumes a plan begins no new count.
+/// are counted, so that resuming a plan does not restart the count.
 fn replaced<'a>(
     rule: &'a RepeatRule,
     jobs: &'a [&Job],

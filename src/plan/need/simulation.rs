@@ -1,5 +1,5 @@
-//! How often the interval covers the true throughput where `until` decided how many repeats there are, by simulation.
-//! The table in `docs/statistics.md` is what `just calibrate-statistics` prints.
+//! Simulates how often the interval covers the true throughput if `until` decided the number of repeats. `just
+//! calibrate-statistics` prints the table in `docs/statistics.md`.
 
 use super::course_of;
 use crate::matrix::RepeatRule;
@@ -9,10 +9,10 @@ use crate::stats::{CONFIDENCE, Course, mean_interval};
 /// The matrices of a scenario in the ordinary tests.
 const SHORT: usize = 100;
 
-/// The configs of a matrix. With blocks, they all meet the same.
+/// The configs of a matrix. They share the effects of blocks.
 const CONFIGS: usize = 7;
 
-/// What is simulated: logs of throughput = block + scatter.
+/// The simulated model: log of throughput = block + scatter.
 #[derive(Clone, Copy)]
 struct World {
     /// Standard deviations of the logs.
@@ -21,7 +21,7 @@ struct World {
     rule: RepeatRule,
 }
 
-/// What came of the configs of a scenario.
+/// The result of a scenario.
 #[derive(Clone, Copy, Debug)]
 struct Found {
     /// The share of intervals that cover.
@@ -40,7 +40,7 @@ fn worlds() -> Vec<World> {
             worlds.push(World { block, within, rule: rule(20, 0.02) });
         }
     }
-    // Where the rule is at its worst, in between.
+    // In between, where the rule performs worst.
     worlds.extend([0.03, 0.04].map(|within| World { block: 0.0, within, rule: rule(20, 0.02) }));
     worlds.extend([0.02, 0.05].map(|within| World { block: 0.0, within, rule: rule(100, 0.02) }));
     worlds
@@ -92,7 +92,7 @@ fn ended(course: &Course, logs: &[f64]) -> [f64; 3] {
 
 /// A short version; the seed is fixed, so it has one outcome. With blocks, the configs of a matrix err together.
 #[test]
-fn the_interval_covers_what_it_promises() {
+fn the_interval_has_its_nominal_coverage() {
     for world in worlds() {
         let found = world.simulate(SHORT);
         let independent = if world.block > 0.0 { SHORT } else { SHORT * CONFIGS } as f64;
@@ -104,7 +104,7 @@ fn the_interval_covers_what_it_promises() {
 /// `just calibrate-statistics` runs this.
 #[test]
 #[ignore = "takes long unless optimized; `just calibrate-statistics` runs it"]
-#[expect(clippy::disallowed_methods, reason = "how many matrices is told by the recipe")]
+#[expect(clippy::disallowed_methods, reason = "the recipe sets the number of matrices")]
 fn calibrate() {
     let matrices =
         std::env::var("SIMULATED_TABLES").map_or(1000, |text| text.parse().expect("a whole number"));

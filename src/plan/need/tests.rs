@@ -1,4 +1,4 @@
-//! What a config needs, against a definition that looks at every job by itself.
+//! Tests of a config's needs, against a definition that considers each job separately.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use crate::stats::mean_interval;
 
 const RULE: RepeatRule = RepeatRule { min: 3, max: 20, until: Some(0.02), replace_marked: 0 };
 
-/// What the store holds for a repeat: nothing, or a run with a throughput.
+/// A repeat in the store: without a run, or with a run and its throughput.
 #[derive(Clone, Copy, Debug)]
 struct Held {
     per_s: Option<f64>,
@@ -32,7 +32,7 @@ fn marked(attempt: u32) -> Held {
     Held { is_left_out: true, attempt, ..ran(90.0) }
 }
 
-/// The jobs of one config with `rule`, for whose repeats the store holds `held`, and what it needs.
+/// The jobs of one config with `rule`, whose repeats are `held` in the store, and its needs.
 fn needs(rule: RepeatRule, held: &[Held]) -> (Vec<Job>, Needs) {
     let keys: Vec<Key> = (1..=rule.max).map(|repeat| Key { repeat, ..Key::example() }).collect();
     let config = keys[0].config_id();
@@ -52,7 +52,7 @@ fn needs(rule: RepeatRule, held: &[Held]) -> (Vec<Job>, Needs) {
     (plan.jobs, needs)
 }
 
-/// What is wanted of each repeat that is not done, in short: `+`, `?` or `-`; `.` for one that is done.
+/// The need for each repeat as one character: `+`, `?` or `-`; `.` if it is done.
 fn wanted(rule: RepeatRule, held: &[Held]) -> String {
     let (jobs, needs) = needs(rule, held);
     let word = |(index, job): (usize, &Job)| match held.get(index).and_then(|held| held.per_s) {
@@ -97,7 +97,7 @@ fn the_row_of_the_last_run_decides() {
         .enumerate()
         .map(|(index, held)| if index < 8 { held } else { other(held) })
         .collect();
-    assert_eq!(wanted(RULE, &moved), ".........+++++++????", "a row of its own has one run");
+    assert_eq!(wanted(RULE, &moved), ".........+++++++????", "a new row has one run");
     let before: Vec<Held> = steady(9)
         .into_iter()
         .enumerate()
@@ -107,7 +107,7 @@ fn the_row_of_the_last_run_decides() {
 }
 
 #[test]
-fn reasons_are_told_with_numbers() {
+fn reasons_contain_numbers() {
     let (jobs, enough) = needs(RULE, &steady(8));
     let never = NotDone::NeverRan;
     assert_eq!(enough.wants(&jobs[8], &never), Wanted::No("interval ± 0.04 % at n = 8".into()));
@@ -125,7 +125,7 @@ fn reasons_are_told_with_numbers() {
 }
 
 #[test]
-fn what_was_begun_or_failed_is_tried_whatever_the_interval() {
+fn started_and_failed_jobs_run_regardless_of_the_interval() {
     let (jobs, enough) = needs(RULE, &steady(8));
     let failed = |outcome| NotDone::Failed(Arc::new(record_of(jobs[8].key().clone(), outcome)));
     for (not_done, wanted) in [
@@ -140,11 +140,11 @@ fn what_was_begun_or_failed_is_tried_whatever_the_interval() {
         assert_eq!(enough.wants(&jobs[8], &not_done), wanted, "{not_done:?}");
     }
     let other = Job::new(Key { batch: 77, ..jobs[8].key().clone() });
-    assert_eq!(enough.wants(&other, &NotDone::NeverRan), Wanted::Yes, "no rule is about it");
+    assert_eq!(enough.wants(&other, &NotDone::NeverRan), Wanted::Yes, "it has no rule");
 }
 
 #[test]
-fn a_config_of_which_nothing_succeeds_is_given_up() {
+fn a_config_without_any_success_is_given_up() {
     let wanted = |failed: usize, succeeded: usize| {
         let (jobs, _) = needs(RULE, &[]);
         let plan = Plan::example(jobs.iter().map(|job| job.key().clone()).collect());
@@ -161,12 +161,12 @@ fn a_config_of_which_nothing_succeeds_is_given_up() {
         Needs::of(&plan, &inventory, &BTreeMap::new()).wants(&jobs[5], &NotDone::NeverRan)
     };
     assert_eq!(wanted(2, 0), Wanted::Yes);
-    assert_eq!(wanted(3, 0), Wanted::No("none has a result, and 3 failed".into()));
+    assert_eq!(wanted(3, 0), Wanted::No("no repeat has a result, and 3 failed".into()));
     assert_eq!(wanted(3, 1), Wanted::Yes, "some succeed");
 }
 
 #[test]
-fn a_marked_run_is_repeated_as_often_as_the_rule_says() {
+fn a_marked_run_is_repeated_up_to_the_limit_of_the_rule() {
     let rule = RepeatRule { replace_marked: 2, ..RepeatRule::fixed(4) };
     let replaced = |rule, held: &[Held]| -> Vec<u32> {
         let (jobs, needs) = needs(rule, held);
@@ -174,7 +174,7 @@ fn a_marked_run_is_repeated_as_often_as_the_rule_says() {
         marked.map(|job| job.key().repeat).collect()
     };
     let held = [ran(100.0), marked(1), marked(2), marked(3)];
-    assert_eq!(replaced(rule, &held), [2, 3], "the fourth has had its two");
+    assert_eq!(replaced(rule, &held), [2, 3], "the fourth was repeated twice already");
     assert_eq!(replaced(RepeatRule { replace_marked: 0, ..rule }, &held), [0; 0]);
     let mut satisfied = steady(9);
     satisfied[2].is_left_out = true;
@@ -199,8 +199,8 @@ fn reporting(key: &Key, profiles: &[&str], outcome: Outcome) -> Record {
     Record { measurement: Some(*measurement), ..record_of(key.clone(), outcome) }
 }
 
-/// Whether the job that profiles the operators of a config is wanted after a timing job left `record`, if `record` says
-/// whether its worker can, or if that is declared.
+/// Whether the job that profiles the operators of a config is wanted after a timing job left `record`.
+/// `ops_if_reported`: whether that depends on `record`; otherwise the matrix declares it.
 fn profiles_wanted(record: Option<Record>, ops_if_reported: bool) -> bool {
     let ops = Key::example().profiled(Kind::Ops, Default::default());
     let mut plan = Plan::example(vec![Key::example(), ops.clone()]);
@@ -211,7 +211,7 @@ fn profiles_wanted(record: Option<Record>, ops_if_reported: bool) -> bool {
         needs.learn(&record);
         inventory.jobs.insert(record.id, Standing::Done(Arc::new(record)));
     }
-    assert_eq!(needs, Needs::of(&plan, &inventory, &BTreeMap::new()), "learning is looking again");
+    assert_eq!(needs, Needs::of(&plan, &inventory, &BTreeMap::new()), "learning equals reading again");
     assert_eq!(needs.wants(&plan.jobs[0], &NotDone::NeverRan), Wanted::Yes, "a timing job always is");
     let wanted = needs.wants(&Job::new(ops), &NotDone::NeverRan);
     assert!(matches!(wanted, Wanted::Yes | Wanted::No(_)), "{wanted:?}");
@@ -219,7 +219,7 @@ fn profiles_wanted(record: Option<Record>, ops_if_reported: bool) -> bool {
 }
 
 #[test]
-fn operators_are_profiled_where_a_run_of_the_config_reports_that_they_can_be() {
+fn operators_are_profiled_if_a_run_of_the_config_reports_support() {
     let key = Key::example();
     let other = Key { batch: 77, ..key.clone() };
     let repeat = Key { repeat: 3, ..key.clone() };
@@ -238,7 +238,7 @@ proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn a_config_has_enough_as_the_intervals_say(
+    fn intervals_decide_when_a_config_has_enough_repeats(
         rates in prop::collection::vec((97.0..103.0, prop::bool::weighted(0.1)), 0..20),
         until in 0.005..0.05,
     ) {

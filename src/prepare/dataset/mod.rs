@@ -1,8 +1,8 @@
 //! Writes data sets: generated ones, and published ones that are downloaded and unpacked.
 //!
-//! A data set is made in a hidden directory beside its own, gets its manifest ([`crate::dataset::MANIFEST`]) last, and
-//! is then renamed into place. So a directory with a manifest is complete. Its maker locks the parent directory, so
-//! that two makers never write to the same hidden directory.
+//! A data set is made in a hidden directory beside the final one, gets its manifest ([`crate::dataset::MANIFEST`])
+//! last, and is then renamed. So a directory with a manifest is complete. Its maker locks the parent directory, so that
+//! two makers never write to the same hidden directory.
 
 #![expect(clippy::disallowed_methods, reason = "an effects layer: it writes data sets")]
 
@@ -36,15 +36,15 @@ pub enum DatasetError {
     /// The path does not name a directory that can be made.
     #[error("{} cannot be the name of a data set", .0.display())]
     BadName(PathBuf),
-    /// The directory holds something that is not one of our data sets.
+    /// The directory has content that is not one of our data sets.
     #[error("{} is not empty and has no {MANIFEST}: it is not a data set of orchestrate", .0.display())]
     Foreign(PathBuf),
-    /// The directory holds another data set.
-    #[error("{} holds another data set: {found}", path.display())]
+    /// The directory contains another data set.
+    #[error("{} contains another data set: {found}", path.display())]
     Other {
         /// The directory.
         path: PathBuf,
-        /// What it holds.
+        /// The data set in it.
         found: Box<Origin>,
     },
     /// The manifest cannot be parsed.
@@ -63,7 +63,7 @@ pub enum DatasetError {
         /// The reason.
         source: std::io::Error,
     },
-    /// Something cannot be read.
+    /// A file or directory cannot be read.
     #[error("cannot read {}", path.display())]
     Read {
         /// The file or directory.
@@ -71,7 +71,7 @@ pub enum DatasetError {
         /// The reason.
         source: std::io::Error,
     },
-    /// Something cannot be written.
+    /// A file or directory cannot be written.
     #[error("cannot write {}", path.display())]
     Write {
         /// The file or directory.
@@ -124,7 +124,7 @@ pub enum DatasetError {
 /// Generates the data set of `recipe` in `directory`, with as many threads as there are usable processors.
 ///
 /// # Errors
-/// The directory holds something else, or a file cannot be written. Nothing is left that looks like a data set.
+/// The directory has other content, or a file cannot be written. An incomplete data set is never left behind.
 pub fn make_generated(
     directory: &Path,
     recipe: &Recipe,
@@ -136,7 +136,7 @@ pub fn make_generated(
 /// Downloads `archive` from the address `base` and unpacks it into `directory`.
 ///
 /// # Errors
-/// The directory holds something else, the archive cannot be downloaded or is not the expected one, or a file cannot be
+/// The directory has other content, the archive cannot be downloaded or is not the expected one, or a file cannot be
 /// written. A partial download is kept, and the next try continues it.
 pub fn fetch_archive(
     directory: &Path,
@@ -157,8 +157,8 @@ pub fn fetch_archive(
     })
 }
 
-/// Lets `fill` fill a new directory and return its number of images, then renames it to `directory`. Does nothing if
-/// the same data set exists already.
+/// Calls `fill`, which fills a new directory and returns its number of images, then renames it to `directory`. If the
+/// same data set exists already, it is returned.
 fn make(
     directory: &Path,
     origin: &Origin,
@@ -167,7 +167,7 @@ fn make(
     let partial = sibling(directory, "partial")?;
     let above = partial.parent().unwrap_or(Path::new(".")).to_owned();
     create_directory(&above)?;
-    // Held until this function ends. The kernel releases it if the process dies.
+    // Locked until this function ends. The kernel releases the lock if the process dies.
     let _lock = File::open(&above)
         .and_then(|file| file.lock().map(|()| file))
         .map_err(|source| DatasetError::Lock { path: above, source })?;
@@ -184,7 +184,7 @@ fn make(
         Ok(Outcome { manifest, already: false })
     });
     if made.is_err() {
-        // The error in `made` is the one that matters. The next try removes what is left.
+        // The error in `made` is the relevant one. The next try removes any remaining files.
         let _ = remove_directory(&partial);
     }
     made

@@ -56,7 +56,7 @@ fn a_generated_data_set_is_complete_reproducible_and_made_once() {
     assert!(files == tree(&second));
     assert!(make_generated(&first, &recipe(), &|step| panic!("{step:?}")).unwrap().already);
     let left: Vec<_> = std::fs::read_dir(dir.path().join("sub")).unwrap().collect();
-    assert_eq!(left.len(), 1, "nothing is left beside it");
+    assert_eq!(left.len(), 1, "no other file is left beside it");
 }
 
 #[test]
@@ -71,7 +71,7 @@ fn other_content_is_refused_and_left_untouched() {
     std::fs::remove_file(set.join("thesis.tex")).unwrap();
     make_generated(&set, &recipe(), &quiet).unwrap();
     let error = make_generated(&set, &Recipe { seed: 2, ..recipe() }, &quiet).unwrap_err();
-    let expected = "holds another data set: 2 generated classes of 4 images, 48 × 32 pixels, seed 1";
+    let expected = "contains another data set: 2 generated classes of 4 images, 48 × 32 pixels, seed 1";
     assert!(error.to_string().ends_with(expected), "{error}");
     assert!(matches!(make_generated(Path::new("/"), &recipe(), &quiet), Err(DatasetError::BadName(_))));
 }
@@ -87,7 +87,7 @@ fn the_remains_of_a_killed_maker_are_not_a_data_set() {
     assert!(!set.join("train/class_0009").exists() && !partial.exists());
 }
 
-/// How the server behaves.
+/// The behaviour of the server.
 #[derive(Clone, Copy, PartialEq)]
 enum Server {
     Plain,

@@ -1,8 +1,8 @@
-//! Hosts that `ssh` reaches, each as a queue of its own that runs what it is handed one after another.
+//! Hosts reached by `ssh`, [`SshHost`]. Each is a queue that runs its submissions one after another.
 //!
 //! A host gets a copy of this program, of the worker and of the files that it needs. There, `orchestrate on-host`
-//! begins a run of the submission that outlives the connection, tells what became of it, and sends results. Nothing
-//! else is needed on the host, and nothing of ours runs there between two questions but the jobs.
+//! starts a run of the submission that outlives the connection, reports its state, and sends results. The host needs no
+//! other installation. Between two calls, only the run of the jobs is active there.
 
 #![expect(clippy::disallowed_methods, reason = "files of the project are below the current directory")]
 
@@ -20,7 +20,7 @@ use std::time::Duration;
 
 use nix::sys::utsname::uname;
 
-use self::connection::{Connection, LONG_PATIENCE, PATIENCE, Said};
+use self::connection::{CallOutput, Connection, LONG_PATIENCE, PATIENCE};
 use self::push::{Programs, project_archive};
 use self::scripts::{enter, install, make, need, need_whole, path_word};
 use self::words::{NO_DIRECTORY, NO_PROGRAM};
@@ -37,16 +37,16 @@ pub use self::words::{ANSWER, HostAnswer, HostQuestion, HostRun};
 pub struct SshHost {
     connection: Connection,
     request: SshRequest,
-    /// The directory, below the home if it is not absolute.
+    /// The directory, relative to the home if it is not absolute.
     directory: String,
-    /// A submission of it, which tells the programs that it needs.
+    /// A submission for it, to determine the programs that it needs.
     example: Submission,
-    /// Tells those programs from others. To find it out takes a while.
+    /// The hash of these programs, computed on first use.
     key: Arc<OnceLock<String>>,
 }
 
 impl SshHost {
-    /// The host of `submission`; `None` if there is no `ssh` here, or if it is none of a host.
+    /// The host of `submission`; `None` if there is no `ssh` here, or if the submission is not for a host.
     pub fn of(submission: &Submission) -> Option<SshHost> {
         let (Executor::Ssh(request), QueueId::Ssh { host, directory }) =
             (&submission.executor, submission.queue())
@@ -58,19 +58,19 @@ impl SshHost {
         Some(SshHost { connection, request, directory, example, key: Arc::default() })
     }
 
-    /// The host, as `ssh` knows it.
+    /// The name of the host for `ssh`.
     pub fn name(&self) -> &str {
         &self.request.host
     }
 
-    /// The same directory, as the env of `submission` uses it.
-    fn as_asked_by(&self, submission: &Submission) -> SshHost {
+    /// The same directory, with the settings of the env of `submission`.
+    fn for_env_of(&self, submission: &Submission) -> SshHost {
         let Executor::Ssh(request) = &submission.executor else { return self.clone() };
         let (request, example) = (request.clone(), submission.clone());
         SshHost { request, example, key: Arc::default(), ..self.clone() }
     }
 
-    /// Asks what became of submissions, and how many results there are.
+    /// Queries the state of submissions and the number of results.
     ///
     /// # Errors
     /// [`QueueError`].
@@ -82,8 +82,8 @@ impl SshHost {
         self.read(&said)
     }
 
-    /// Writes an archive of results to `archive`, as [`crate::store::Store::pack`] makes it: as many as make sense at a
-    /// time. One result alone can be larger than the memory.
+    /// Writes an archive of results to `archive`, as [`crate::store::Store::pack`] makes it, with a limited number of
+    /// results. It is a file, since one result can be larger than the memory.
     ///
     /// # Errors
     /// [`QueueError`].
@@ -96,8 +96,8 @@ impl SshHost {
         }
     }
 
-    /// Ends all that it runs for the matrix or the job called `name`, and waits until it has ended. Returns whether
-    /// there was something.
+    /// Stops everything that the host runs for the matrix or the job called `name`, and waits until it has ended.
+    /// Returns whether anything was running.
     ///
     /// # Errors
     /// [`QueueError`].
@@ -109,7 +109,7 @@ impl SshHost {
         }
     }
 
-    /// Copies what is needed there, and has the host describe itself and what its jobs would miss, as `doctor` does.
+    /// Copies the needed files to the host, and checks the host and the needs of the jobs there, as `doctor` does.
     /// Returns the text, and whether jobs can run.
     ///
     /// # Errors
@@ -122,7 +122,7 @@ impl SshHost {
         self.read(&said)
     }
 
-    /// The command that shows what the worker of a job prints there, as words for a process.
+    /// The command that prints the output of the worker of a job on the host, as words.
     ///
     /// # Errors
     /// [`QueueError`].
@@ -131,17 +131,17 @@ impl SshHost {
         Ok(self.connection.words(&self.in_directory(&self.program()?, &[], &words)))
     }
 
-    /// Asks `orchestrate on-host` there. What it prints goes to `out`, if that is given. `None` if the directory is
-    /// gone, or was never there.
+    /// Calls `orchestrate on-host` on the host, with its output redirected to `out`, if given. `None` if the directory
+    /// does not exist.
     async fn ask(
         &self,
         what: &str,
         input: &[u8],
         patience: Duration,
         out: Option<&File>,
-    ) -> Result<Option<Said>, QueueError> {
+    ) -> Result<Option<CallOutput>, QueueError> {
         let program = self.program()?;
-        // It must not take the processor from a job. Where nothing was ever handed over, there is nothing to ask.
+        // `nice`, so that it does not disturb a job. Without `.hosted`, the host never got a submission.
         let script = format!(
             "{}\n[ -d runs/.hosted ] || exit {NO_DIRECTORY}\n{}\nexec nice -n 19 {program} on-host {what} --store runs",
             enter(&self.directory),
@@ -152,26 +152,26 @@ impl SshHost {
         let said = self.connection.call_into(&script, input, patience, out()?).await?;
         match said.code {
             NO_DIRECTORY => Ok(None),
-            // This program is another one than that which handed the jobs over.
+            // Another build of this program handed the jobs over.
             NO_PROGRAM => {
-                self.bring_program().await?;
+                self.install_program().await?;
                 self.connection.call_into(&script, input, patience, out()?).await.map(Some)
             }
             _ => Ok(Some(said)),
         }
     }
 
-    fn read<T: for<'de> serde::Deserialize<'de>>(&self, said: &Said) -> Result<T, QueueError> {
+    fn read<T: for<'de> serde::Deserialize<'de>>(&self, said: &CallOutput) -> Result<T, QueueError> {
         let answer = self.connection.answer(said)?;
         serde_json::from_str(&answer).map_err(|_| QueueError::Strange { program: "ssh", line: answer })
     }
 
     fn gone(&self) -> QueueError {
-        let said = format!("{}: the directory {} is gone", self.request.host, self.directory);
+        let said = format!("{}: the directory {} does not exist", self.request.host, self.directory);
         QueueError::Refused { program: "ssh", said }
     }
 
-    /// The path of `orchestrate` there, as a word for the shell there, in the directory.
+    /// The path of `orchestrate` on the host, quoted for its shell, relative to the directory.
     fn program(&self) -> Result<String, QueueError> {
         match &self.request.program {
             Some(program) => Ok(path_word(program)),
@@ -189,14 +189,14 @@ impl SshHost {
         self.in_directory(program, setup, &format!("on-host {what} --store runs"))
     }
 
-    /// A script that enters the directory, sets up, and becomes `program` with these `words`.
+    /// A script that enters the directory, runs `setup`, and executes `program` with these `words`.
     fn in_directory(&self, program: &str, setup: &[String], words: &str) -> String {
         let setup: String = setup.iter().map(|line| format!("{line}\n")).collect();
         format!("{}\n{}\n{setup}exec {program} {words}", enter(&self.directory), need(program))
     }
 
-    /// Makes the directory, and brings the program there that is needed to ask it. Nothing that jobs use changes.
-    async fn bring_program(&self) -> Result<(), QueueError> {
+    /// Creates the directory, and copies the program that is needed to query it. Files that jobs use are unchanged.
+    async fn install_program(&self) -> Result<(), QueueError> {
         let script = format!("{} && printf '{ANSWER}\"%s\"\\n' \"$(uname -sm)\"", make(&self.directory));
         let said = self.connection.call(&script, &[], PATIENCE).await?;
         let kind: String = self.read(&said)?;
@@ -206,9 +206,9 @@ impl SshHost {
         }
     }
 
-    /// Makes the directory, and copies the programs and the files that are needed there.
+    /// Creates the directory, and copies the programs and the files that are needed there.
     async fn prepare(&self) -> Result<(), QueueError> {
-        self.bring_program().await?;
+        self.install_program().await?;
         let root = std::env::current_dir().map_err(|error| QueueError::Silent {
             program: "ssh",
             why: format!("the current directory cannot be read: {error}"),
@@ -216,7 +216,7 @@ impl SshHost {
         self.push_files(&root).await
     }
 
-    /// Refuses another version: the two could misunderstand each other.
+    /// Returns an error for another version, whose answers could differ.
     async fn compare_versions(&self) -> Result<(), QueueError> {
         let program = self.program()?;
         let said = self.connection.call(&format!("exec {program} --version"), &[], PATIENCE).await?;
@@ -226,8 +226,10 @@ impl SshHost {
         let there = String::from_utf8_lossy(&said.out).trim().to_owned();
         let ours = format!("orchestrate {}", env!("CARGO_PKG_VERSION"));
         if !there.lines().last().is_some_and(|line| line.ends_with(&ours)) {
-            let said =
-                format!("{}: there is {there:?}, and here is {ours:?}: install the same", self.request.host);
+            let said = format!(
+                "{}: it has {there:?}, but this is {ours:?}: install this one there",
+                self.request.host
+            );
             return Err(QueueError::Refused { program: "ssh", said });
         }
         Ok(())
@@ -245,22 +247,22 @@ impl SshHost {
             NO_PROGRAM => {}
             _ => return Err(self.connection.refused(&said)),
         }
-        let ours = own_kind();
+        let ours = own_platform();
         if kind != ours {
             let said = format!(
-                "{}: it is {kind}, and this orchestrate is for {ours}: install one there, and name it with `program`",
+                "{}: it is {kind}, but this orchestrate is for {ours}: install one there, and set `program` to its path",
                 self.request.host
             );
             return Err(QueueError::Refused { program: "ssh", said });
         }
-        // The program is last: where it is, everything is.
+        // The program is copied last: if it exists, everything does.
         if let Some(worker) = &programs.worker {
             self.push(&place, "worker", worker, None).await?;
         }
         self.push(&place, "orchestrate", &programs.orchestrate, Some("--version")).await
     }
 
-    /// Copies a program under its final name as a whole, after it was tried.
+    /// Copies a program. It gets its final name only when it is complete and was tried.
     async fn push(
         &self,
         place: &str,
@@ -283,22 +285,22 @@ impl SshHost {
     }
 }
 
-/// What a host said of itself and of what its jobs would miss.
+/// The result of checking a host and the needs of its jobs.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct HostCheck {
-    /// The text.
+    /// The findings, as text.
     pub text: String,
     /// Whether jobs can run.
     pub can_run: bool,
 }
 
-/// Where programs are in the directory.
+/// The path of programs below the directory.
 fn place(key: &str) -> String {
     format!(".orchestrate/bin/{key}")
 }
 
-/// The system and the processor that this program is for, as `uname -sm` names them.
-fn own_kind() -> String {
+/// The system and the processor architecture of this program, as printed by `uname -sm`.
+fn own_platform() -> String {
     uname().map_or_else(
         |_| String::new(),
         |name| format!("{} {}", name.sysname().to_string_lossy(), name.machine().to_string_lossy()),
@@ -312,8 +314,8 @@ fn unreadable(error: &PushError) -> QueueError {
 
 impl Queue for SshHost {
     async fn submit(&mut self, submission: &Submission, files: &SubmissionFiles) -> Result<u64, QueueError> {
-        // Envs that share a directory can need other files, and another setup.
-        let own = self.as_asked_by(submission);
+        // Envs that share a directory can need different files and setups.
+        let own = self.for_env_of(submission);
         own.prepare().await?;
         let frozen = files.read_frozen().map_err(|error| QueueError::Silent {
             program: "ssh",

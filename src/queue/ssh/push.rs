@@ -1,5 +1,5 @@
-//! What is copied to another host: this program, the shipped worker, and files of the project. Data sets are not: they
-//! are named, and must be there.
+//! Selects the files to copy to another host: this program, the shipped worker, and files of the project. Data sets are
+//! not copied: they must exist there.
 #![expect(clippy::disallowed_methods, reason = "files are read to be copied")]
 
 use std::collections::{BTreeSet, HashSet};
@@ -15,13 +15,13 @@ use crate::matrix::SshRequest;
 use crate::plan::{Outputs, Submission, filled_words};
 use crate::store::pack_files;
 
-/// The most bytes of the project that are copied.
+/// The most bytes of project files that are copied.
 const LIMIT: u64 = 256 << 20;
 
-/// Directories of a project that nobody needs elsewhere.
+/// Directories of a project that are not needed on another host.
 const SKIPPED: [&str; 3] = [".git", "__pycache__", ".orchestrate"];
 
-/// Something that cannot be copied to another host.
+/// A file that cannot be copied to another host.
 #[derive(Debug, thiserror::Error)]
 pub enum PushError {
     /// It cannot be read.
@@ -33,22 +33,22 @@ pub enum PushError {
         #[source]
         source: io::Error,
     },
-    /// `files` names something that the project does not have.
+    /// `files` names a path that does not exist in the project.
     #[error("`files` names {}, which the project does not have", .0.display())]
     Missing(PathBuf),
-    /// It is too much.
+    /// The files are too large.
     #[error(
-        "the files for it have more than {} MiB, with {}: a data set is not copied, it must be there under its name",
+        "the files to copy have more than {} MiB, including {}: data sets are not copied, they must exist there",
         LIMIT >> 20,
         .0.display()
     )]
     TooMuch(PathBuf),
 }
 
-/// The programs that are copied, by what they are.
+/// The programs that are copied.
 #[derive(Clone, Debug)]
 pub(super) struct Programs {
-    /// Tells these programs from others.
+    /// The hash of these programs: 16 hexadecimal digits.
     pub(super) key: String,
     /// This program.
     pub(super) orchestrate: Vec<u8>,
@@ -57,7 +57,7 @@ pub(super) struct Programs {
 }
 
 impl Programs {
-    /// Those that the jobs of `submission` need.
+    /// The programs that the jobs of `submission` need.
     ///
     /// # Errors
     /// [`PushError::Read`].
@@ -102,7 +102,7 @@ pub(super) fn project_archive(
     packed.map(Some).map_err(|source| PushError::Read { path: root.to_owned(), source })
 }
 
-/// Those files: what the words of the workers' commands name, and what the env names. Paths below `root`.
+/// The files that the words of the workers' commands name, and those that the env lists. Paths relative to `root`.
 fn project_files(
     submission: &Submission,
     request: &SshRequest,
@@ -116,7 +116,7 @@ fn project_files(
     let outputs = Outputs { measurement: String::new(), iterations: String::new() };
     let filled = jobs.iter().filter_map(|job| filled_words(job.key(), &outputs).ok()).flatten();
     for (word, filled) in filled.collect::<BTreeSet<_>>() {
-        // What a placeholder stands for by itself can be a data set. Scripts are small.
+        // A word that is only a placeholder can be the path of a data set, so only code is copied.
         let is_value = parts(word).count() == 1;
         let files = named_files(&filled, root);
         found.extend(files.filter(|path| !is_value || is_code(&root.join(path))));
@@ -126,7 +126,7 @@ fn project_files(
         if !path.exists() {
             return Err(PushError::Missing(name.into()));
         }
-        // What the user names is meant, also if it is a link.
+        // A path that the user lists is followed if it is a link.
         let named = fs::metadata(&path).map_err(|source| PushError::Read { path: path.clone(), source })?;
         if named.is_dir() {
             add_below(&path, root, &mut found)?;
@@ -144,13 +144,13 @@ fn command(worker: &WorkerTemplate) -> Option<&[String]> {
     }
 }
 
-/// The files below `root` that a word of a command names. `--config=a.yaml` names one, too.
+/// The files below `root` that a word of a command names, such as `a.yaml` or `--config=a.yaml`.
 fn named_files<'a>(word: &'a str, root: &'a Path) -> impl Iterator<Item = PathBuf> + use<'a> {
     let values = [Some(word), word.split_once('=').map(|(_, value)| value)];
     values.into_iter().flatten().filter_map(move |value| project_file(value, root))
 }
 
-/// The path below `root` of the regular file that `word` names, if it names one.
+/// The path, relative to `root`, of the regular file that `word` names, if it names one.
 fn project_file(word: &str, root: &Path) -> Option<PathBuf> {
     let path = Path::new(word);
     let is_below = path.components().all(|part| matches!(part, Component::Normal(_) | Component::CurDir));
@@ -158,7 +158,7 @@ fn project_file(word: &str, root: &Path) -> Option<PathBuf> {
     (is_below && !clean.as_os_str().is_empty() && root.join(&clean).is_file()).then_some(clean)
 }
 
-/// Adds the files below `directory` to `found`. Links are left out.
+/// Adds the files below `directory` to `found`, except links.
 fn add_below(directory: &Path, root: &Path, found: &mut BTreeSet<PathBuf>) -> Result<(), PushError> {
     let read = |source| PushError::Read { path: directory.to_owned(), source };
     if SKIPPED.iter().any(|skipped| directory.file_name().is_some_and(|name| name == *skipped)) {
@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_command_names_is_copied_and_nothing_else() {
+    fn only_files_named_by_the_command_are_copied() {
         let worker = with_worker(&[
             "python3",
             "./train.py",
@@ -232,9 +232,9 @@ mod tests {
         assert_eq!(error, "`files` names srk, which the project does not have");
     }
 
-    /// What the user names is meant, wherever it is.
+    /// A link can point outside of the project.
     #[test]
-    fn a_link_that_is_named_is_followed() {
+    fn a_listed_link_is_followed() {
         let (project, other) = (project(), tempfile::tempdir().unwrap());
         fs::create_dir(other.path().join("lib")).unwrap();
         fs::write(other.path().join("lib/a.py"), "a").unwrap();

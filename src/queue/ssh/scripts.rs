@@ -1,9 +1,9 @@
-//! The lines of shell that run on another host. Pure.
+//! The shell scripts that run on another host. Pure.
 
 use super::words::{NO_DIRECTORY, NO_PROGRAM};
 use crate::plan::quote;
 
-/// The word for `path` there. What is not absolute is below the home, wherever a shell begins.
+/// `path` quoted for the shell there. A relative path is relative to the home, not to the shell's current directory.
 pub(super) fn path_word(path: &str) -> String {
     match path.starts_with('/') {
         true => quote(path),
@@ -11,7 +11,7 @@ pub(super) fn path_word(path: &str) -> String {
     }
 }
 
-/// Makes `directory`, and enters it.
+/// Creates `directory`, and enters it.
 pub(super) fn make(directory: &str) -> String {
     let directory = path_word(directory);
     format!("mkdir -p {directory} && cd {directory}")
@@ -22,12 +22,12 @@ pub(super) fn enter(directory: &str) -> String {
     format!("cd {} 2>/dev/null || exit {NO_DIRECTORY}", path_word(directory))
 }
 
-/// Fails if `program` is not there.
+/// Exits with [`NO_PROGRAM`] if `program` does not exist.
 pub(super) fn need(program: &str) -> String {
     format!("[ -x {program} ] || exit {NO_PROGRAM}")
 }
 
-/// Fails if one of these programs in `directory` is not there with all of its bytes.
+/// Exits with [`NO_PROGRAM`] if one of these programs in `directory` is missing or has another size in bytes.
 pub(super) fn need_whole<'a>(directory: &str, programs: impl Iterator<Item = (&'a str, usize)>) -> String {
     let needs = programs.map(|(path, size)| format!("\n{} || exit {NO_PROGRAM}", is_whole(path, size)));
     format!("{}{}", enter(directory), needs.collect::<String>())
@@ -37,12 +37,12 @@ fn is_whole(path: &str, size: usize) -> String {
     format!("{{ [ -x {path} ] && [ $(wc -c < {path}) -eq {size} ]; }} 2>/dev/null")
 }
 
-/// Copies standard input, a program of `size` bytes, to `name` in `place` in `directory`: as a whole, after it was
-/// started with the words of `trial`, or not at all. A connection that is cut looks like the end of a file.
+/// Copies standard input, a program of `size` bytes, to `name` in `place` in `directory`. It gets its name only if it
+/// is complete and can be started with the words of `trial`. A lost connection looks like the end of the input.
 pub(super) fn install(directory: &str, place: &str, name: &str, size: usize, trial: Option<&str>) -> String {
     let program = format!("{place}/{name}");
     let trial = trial.map(|words| format!("\"$copy\" {words} >&2 && ")).unwrap_or_default();
-    // One that is whole is never replaced: it may be running.
+    // A complete program is never replaced, since it may be running.
     format!(
         "{}\nmkdir -p {place} || exit 1\ncopy={place}/.{name}.$$\n\
          cat > \"$copy\" && [ $(wc -c < \"$copy\") -eq {size} ] && chmod 755 \"$copy\" && {trial}\
@@ -64,7 +64,7 @@ mod tests {
 
     use super::*;
 
-    /// What a shell makes of `script` for a user with the home `home`.
+    /// Runs `script` for a user with the home `home`.
     fn run(script: &str, home: &Path, input: &[u8]) -> Output {
         let mut shell = Command::new("sh")
             .args(["-c", script])
@@ -76,13 +76,13 @@ mod tests {
             .stderr(Stdio::piped())
             .spawn()
             .unwrap();
-        // Who ends without reading is fine.
+        // The script may end without reading.
         let _ = shell.stdin.take().unwrap().write_all(input);
         shell.wait_with_output().unwrap()
     }
 
     #[test]
-    fn a_directory_is_below_the_home_whatever_it_is_called_and_wherever_a_shell_begins() {
+    fn relative_directories_are_relative_to_the_home() {
         let home = tempfile::tempdir().unwrap();
         for name in ["b", "it's $HOME", "-x", "a/b c"] {
             fs::create_dir_all(home.path().join("elsewhere").join(name)).unwrap();
@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn a_program_is_there_as_a_whole_or_not_at_all() {
+    fn only_complete_programs_are_installed() {
         let home = tempfile::tempdir().unwrap();
         let program = b"#!/bin/sh\nexit 0\n";
         let script = install("d", "bin/k", "p", program.len(), None);
@@ -115,7 +115,7 @@ mod tests {
         assert!(entries().is_empty() && is_there() == Some(NO_PROGRAM), "{:?}", entries());
         assert!(run(&script, home.path(), program).status.success());
         assert_eq!((entries(), is_there()), (vec!["p".into()], Some(0)));
-        // An earlier version left a part of one.
+        // An earlier version left an incomplete program.
         fs::write(bin.join("p"), &program[..9]).unwrap();
         assert_eq!(is_there(), Some(NO_PROGRAM));
         assert!(run(&script, home.path(), program).status.success() && is_there() == Some(0));

@@ -1,5 +1,5 @@
-//! What `orchestrate` on another host says to the one that asks, as lines of JSON. Both are of the same version: the
-//! program is copied there, or its version is compared first.
+//! The protocol between `orchestrate` and `orchestrate on-host` on another host, as lines of JSON: [`HostQuestion`],
+//! [`HostAnswer`]. Both have the same version: the program is copied there, or its version is compared first.
 
 use std::collections::BTreeMap;
 
@@ -9,28 +9,28 @@ use crate::job::JobId;
 use crate::plan::{QueuedTask, TaskState};
 use crate::store::{Had, INTERRUPTED, RunEnd, RunState};
 
-/// The beginning of an answer, which goes to the end of its line. What a shell prints when it starts stands before it.
+/// The prefix of an answer, which ends at the end of its line. The output of a starting shell can precede it.
 pub const ANSWER: &str = "orchestrate: ";
 
-/// The exit code of a shell that finds no directory.
+/// The exit code of a script if the directory does not exist.
 pub(super) const NO_DIRECTORY: i32 = 96;
 
-/// The exit code of a shell that finds no program.
+/// The exit code of a script if the program does not exist.
 pub(super) const NO_PROGRAM: i32 = 97;
 
-/// What a host is asked.
+/// A query to a host.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HostQuestion {
-    /// The names of the submissions that it is about.
+    /// The names of the submissions.
     pub names: Vec<String>,
-    /// What the other side has of their jobs.
+    /// The records of their jobs that the other side has.
     pub had: Had,
 }
 
-/// What a host says of the submissions that it was asked about. Those that never began there are missing.
+/// The answer of a host about the queried submissions. Those that never began there are missing.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HostAnswer {
-    /// The name of the host, as it calls itself.
+    /// The host's own name.
     pub host: String,
     /// The submissions.
     pub runs: Vec<HostRun>,
@@ -38,16 +38,16 @@ pub struct HostAnswer {
     pub results: usize,
 }
 
-/// What a host says of a submission.
+/// The state of a submission on a host.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HostRun {
     /// Its name.
     pub name: String,
-    /// The process of its run.
+    /// The process id of its run.
     pub process: u64,
     /// When it began, by the clock of that host.
     pub began: String,
-    /// What became of it.
+    /// Its state.
     pub state: RunState,
     /// The jobs that it left without a result, with the reasons.
     #[serde(default)]
@@ -69,7 +69,7 @@ impl HostRun {
     }
 }
 
-/// A signal comes from whoever shuts the host down. Who wants to end the jobs says `orchestrate stop`.
+/// A run stopped by a signal was preempted, for example by a shutdown. A user stops it with `orchestrate stop`.
 fn task_state(state: &RunState) -> TaskState {
     match state {
         RunState::Running => TaskState::Running,
@@ -88,7 +88,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_end_of_a_run_tells_whether_it_was_lost() {
+    fn the_end_of_a_run_determines_the_state_of_its_task() {
         let ended = |code, by: Option<&str>| {
             task_state(&RunState::Ended(RunEnd { code, stopped_by: by.map(str::to_owned) }))
         };
@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_is_read_again() {
+    fn answers_round_trip() {
         let run = HostRun {
             name: "orch-m-1".into(),
             process: 77,

@@ -1,4 +1,4 @@
-//! The counts of Nsight Compute, summed over kernels.
+//! The counts of Nsight Compute, summed over kernels: [`NcuCounters`].
 
 use std::borrow::Borrow;
 use std::collections::BTreeMap;
@@ -10,13 +10,13 @@ use super::table::Kernel;
 use crate::clean::clean_text;
 use crate::metric::{Capability, CoreFormat, CoreOperation, Meaning, TensorPath, core_bases, disjoint_paths};
 
-/// How many kernels are listed by name.
+/// The maximum number of kernels that are listed by name.
 const TOP_KERNELS: usize = 20;
 
-/// What Nsight Compute counted in the profiled window, over all processes.
+/// The counts of Nsight Compute in the profiled window, over all processes.
 ///
 /// These are raw sums; [`NcuCounters::totals`] converts them to operations and bytes. A metric that is missing in
-/// `metrics` was not measured. Durations are at the clocks of the profiled job and say nothing about speed.
+/// `metrics` was not measured. Durations are at the clocks of the profiled job and do not measure speed.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct NcuCounters {
@@ -41,16 +41,16 @@ pub struct NcuCounters {
     pub zero_flop_s: Option<f64>,
     /// The kernels that took longest, by name; at most 20.
     pub top_kernels: Vec<KernelGroup>,
-    /// What the profiler warned of, at most 20 sentences.
+    /// The profiler's warnings, at most 20 sentences.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,
     /// The table may be incomplete, and its sums lower bounds. The log announced no kernels, and the table lacks ids,
-    /// ends where a block of the disk does, or is of a profiler whose end nobody saw.
+    /// ends at the end of a disk block, or is of a profiler whose end was not observed.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub unproven: bool,
 }
 
-/// All launches of the kernels with one name.
+/// All launches of kernels with the same name.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct KernelGroup {
@@ -201,7 +201,7 @@ impl Counting {
         totals
     }
 
-    /// The operations of the tensor paths that can be added without counting any twice.
+    /// The operations of the tensor paths that can be added without double counting.
     fn tensor_flops<K: Borrow<str> + Ord>(&self, metrics: &BTreeMap<K, u64>) -> BTreeMap<String, u64> {
         let present = metrics.keys().filter_map(|name| match Meaning::of(name.borrow()) {
             Some(Meaning::Tensor(path)) => Some(path),

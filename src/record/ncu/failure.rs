@@ -72,7 +72,7 @@ impl NcuFailure {
     pub fn remedy(&self) -> String {
         match self {
             NcuFailure::Permission => PERMISSION.to_owned(),
-            NcuFailure::LibraryNotLoaded => "a sandbox such as gVisor cannot profile: use a machine of your own; \
+            NcuFailure::LibraryNotLoaded => "a sandbox such as gVisor cannot profile: use your own machine; \
                 elsewhere, install a newer Nsight Compute, because this one might not know the chip or the driver"
                 .to_owned(),
             NcuFailure::CountersInUse => "stop other profilers of this GPU; `dcgmi profile --pause` makes DCGM \
@@ -99,8 +99,8 @@ impl NcuFailure {
                 BY_HAND.to_owned()
             }
             NcuFailure::Table(TableError::Row { .. } | TableError::Value { .. } | TableError::Notation(_)) => {
-                "this Nsight Compute prints what is not known here, or something else writes to its file: look at \
-                 `ncu.csv` of the attempt, or use another version"
+                "this version of Nsight Compute prints an unknown format, or another program writes to its \
+                 file: look at `ncu.csv` of the attempt, or use another version"
                     .to_owned()
             }
             NcuFailure::KernelsMissing { .. } | NcuFailure::Table(TableError::Torn { .. }) => "the file was truncated or changed (is the \
@@ -131,13 +131,13 @@ impl NcuFailure {
 
 const BY_HAND: &str = "run `command.sh` by hand to see what `ncu` prints";
 
-/// What to do about an error of Nsight Compute that has no kind of its own.
+/// What to do about an error of Nsight Compute without a specific kind.
 fn other_remedy(error: &str) -> &'static str {
     let error = error.to_lowercase();
     let has = |words: &[&str]| words.iter().any(|word| error.contains(word));
     if has(&["lock file", "nsight-compute-lock"]) {
         "another user's Nsight Compute left its lock file: have that user or root delete `nsight-compute-lock` in the \
-         temporary directory, or set TMPDIR in `variables` to a directory of your own"
+         temporary directory, or set TMPDIR in `variables` to your own directory"
     } else if has(&["mig", "clock"]) {
         "on a part of a GPU (MIG), clocks cannot be controlled and not all counters exist: profile on a whole GPU"
     } else if has(&["bad allocation", "bad_alloc", "out of memory", "failed to allocate"]) {
@@ -155,8 +155,8 @@ const PERMISSION: &str = "allow all users to read the counters: put `options nvi
     root or with CAP_SYS_ADMIN (`sudo -E env \"PATH=$PATH\" …`, because sudo resets PATH). In a rented container, only \
     the provider can change this";
 
-/// Interprets the errors in the log. The most specific kind of error decides, and the first of those without a kind:
-/// the others are its consequences. So a program fails on its own only if Nsight Compute reports nothing before that.
+/// Interprets the errors in the log. The most specific kind of error decides, otherwise the first error: the others are
+/// its consequences. So a failure is the program's own only if Nsight Compute reports no earlier error.
 fn of_errors(log: &Log, output: &NcuOutput<'_>, capability: Option<Capability>) -> Option<NcuFailure> {
     let error = |words: &[&str]| {
         let has = |error: &&String| words.iter().any(|word| error.contains(word));

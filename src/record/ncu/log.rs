@@ -13,7 +13,7 @@ pub(super) struct Log {
     pub(super) warnings: Vec<String>,
     /// Processes that it started to profile.
     pub(super) connected: BTreeSet<String>,
-    /// Processes whose end it saw.
+    /// Processes whose end it observed.
     pub(super) disconnected: BTreeSet<String>,
     /// It found no kernels to profile.
     pub(super) no_kernels: bool,
@@ -75,7 +75,7 @@ impl Log {
         }
     }
 
-    /// A profiled process whose end it did not see.
+    /// A profiled process whose end it did not observe.
     pub(super) fn lost_process(&self) -> Option<&str> {
         self.connected.difference(&self.disconnected).next().map(String::as_str)
     }
@@ -88,7 +88,7 @@ fn add(messages: &mut Vec<String>, message: &str) {
     }
 }
 
-/// The most messages of a kind that are kept.
+/// The maximum number of messages of a kind that are kept.
 const MOST_MESSAGES: usize = 20;
 
 /// Whether a line `Profiling "` announces a kernel: the rest is `name" - 0: 0%....` or `name" - 0 (1/10): 0%....`. When
@@ -111,7 +111,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn messages_are_told_from_the_programs_output() {
+    fn messages_are_distinguished_from_the_programs_output() {
         let text = "==PROF== Connected to process 12 (/usr/bin/python3.12)\n\
             ==PROF== Profiling \"void f<\"a\" - 1>\" - 0: 0%....50%....100% - 3 passes\r\n\
             I say ==ERROR== here\n\

@@ -1,7 +1,7 @@
-//! Nsight Compute: which metrics to ask for, and what it counted.
+//! Nsight Compute: the metrics to request, and its counts.
 //!
 //! [`select_metrics`] chooses the metrics for a device. [`parse_ncu`] turns the output of `ncu --csv` into
-//! [`NcuCounters`], or into an [`NcuFailure`] with its remedy. Nothing here starts a process or reads a file.
+//! [`NcuCounters`], or into an [`NcuFailure`] with its remedy. This module does not start processes or read files.
 
 mod counters;
 mod failure;

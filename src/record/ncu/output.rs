@@ -10,12 +10,12 @@ use crate::record::ReportedExit;
 /// A table has few metrics and many kernels, so the kernels share the names.
 pub(super) type Metrics = BTreeMap<Rc<str>, u64>;
 
-/// What Nsight Compute left behind besides the file of `--log-file`, which has the table and messages.
+/// The output of Nsight Compute besides the file of `--log-file`, which has the table and messages.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NcuOutput<'a> {
-    /// What it wrote to stdout and stderr, mixed with the program's output; it can repeat the file of the table.
+    /// Its stdout and stderr, mixed with the program's output; they can repeat the file of the table.
     pub log: &'a str,
-    /// How Nsight Compute ended; `None` if nobody saw it.
+    /// How Nsight Compute ended; `None` if that was not observed.
     pub exit: Option<ReportedExit>,
     /// The end of the program's stderr.
     pub program_stderr: &'a str,

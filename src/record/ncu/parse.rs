@@ -1,4 +1,4 @@
-//! Turns the output of Nsight Compute into counters, or into the reason why there are none.
+//! Parses the output of Nsight Compute: [`parse_ncu`] returns counters, or the reason why there are none.
 
 use std::collections::BTreeSet;
 use std::io::{BufRead, Read};
@@ -16,14 +16,14 @@ use crate::record::said::plain;
 /// The longest line that is read: a row of all metrics has some tens of kilobytes.
 const LONGEST_LINE: u64 = 16 << 20;
 
-/// Parses what Nsight Compute counted, line by line: `csv`, the file of `--log-file`, can be larger than memory.
+/// Parses the counts of Nsight Compute line by line: `csv`, the file of `--log-file`, can be larger than memory.
 ///
 /// Keeps the metrics in `selection` and all others that have a [`Meaning`]. Metrics in `selection` that the table lacks
 /// become `not_measured`.
 ///
 /// # Errors
-/// [`NcuFailure`]: why no counts can be used. If it exited with 0 but counted no kernels, that is a failure. So is a
-/// file that was visibly cut. If that cannot be told, the counters are `unproven`.
+/// [`NcuFailure`]: why no counts can be used. An exit with 0 but without kernels is a failure, as is a file that was
+/// visibly cut off. If it is unknown whether the file was cut off, the counters are `unproven`.
 pub fn parse_ncu(
     csv: impl BufRead,
     output: &NcuOutput<'_>,
@@ -53,12 +53,12 @@ pub fn parse_ncu(
     Ok(NcuCounters { warnings, ..NcuCounters::of(&kernels, selection, unproven) })
 }
 
-/// What is in the file of `--log-file`.
+/// The content of the file of `--log-file`.
 struct File {
     log: Log,
     /// The kernels of all tables; `None` if there is no table.
     table: Result<Option<Kernels>, TableError>,
-    /// Whether a message of Nsight Compute follows the table, so that none of the table's end is missing.
+    /// Whether a message of Nsight Compute follows the table, so that the end of the table is not missing.
     has_message: bool,
     /// Its length in bytes.
     length: u64,
@@ -66,10 +66,10 @@ struct File {
 
 /// The smallest unit in which file systems allocate, in bytes.
 ///
-/// Nsight Compute 2025.3.1 says `Disconnected` before it writes the table, and nothing behind it. If the disk is full
-/// meanwhile, it exits with 0 all the same: on a file system in memory of 100 KiB, it left exactly 102,400 bytes. So a
-/// table is taken for whole only if it ends within a block, and if `/usr/bin/time` has reported that exit. That
-/// report is written into the same directory, when the table is done.
+/// Nsight Compute 2025.3.1 prints `Disconnected` before it writes the table, and no message after it. It exits with 0
+/// even if the disk becomes full: on a file system in memory of 100 KiB, it left exactly 102,400 bytes. So a table is
+/// considered complete only if it ends within a block, and if `/usr/bin/time` has reported that exit. That report is
+/// written into the same directory after the table.
 const BLOCK: u64 = 512;
 
 fn read(mut csv: impl BufRead, wanted: impl Fn(&str) -> bool) -> File {

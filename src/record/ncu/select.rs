@@ -1,4 +1,4 @@
-//! Selects the metrics to ask for on a device.
+//! Selects the metrics to request on a device: [`select_metrics`], [`select_named`].
 //!
 //! Names differ by chip. For each compute capability, `metrics.csv` lists the tensor paths that NVIDIA's own roofline
 //! adds and whether memory traffic is counted (from the section files of Nsight Compute, October 2025). The device's
@@ -17,11 +17,11 @@ use crate::metric::{
 /// Lines of a capability and the base name of a metric.
 const TABLE: &str = include_str!("metrics.csv");
 
-/// Stands for all tensor paths of a chip without known counters of tensor operations.
+/// Represents all tensor paths of a chip without known counters of tensor operations.
 const ANY_TENSOR_PATH: &str = "sm__ops_path_tensor_src_*.sum";
 
-/// The metrics to ask for, and those that are unavailable. Stored with the attempt, because the counters can only be
-/// interpreted by someone who knows what was asked for.
+/// The metrics to request, and those that are unavailable. Stored with the attempt, because interpreting the counters
+/// requires the list of requested metrics.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Selection {
@@ -43,7 +43,7 @@ impl Selection {
         self.missing.insert(format!("{base}.sum"), why.to_owned());
     }
 
-    /// Takes the first of `bases` that the device has. All of them mean the same.
+    /// Takes the first of `bases` that the device has. All of them have the same meaning.
     fn take_one(&mut self, device: &Device<'_>, bases: &[&str]) {
         match bases.iter().find(|base| device.has(base)) {
             Some(base) => self.take(base),
@@ -52,7 +52,7 @@ impl Selection {
     }
 }
 
-/// What is known about a device.
+/// The known facts about a device.
 struct Device<'a> {
     capability: Option<Capability>,
     listed: Option<&'a BTreeSet<String>>,
@@ -97,7 +97,7 @@ pub fn select_metrics(capability: Option<Capability>, listed: Option<&BTreeSet<S
 const NOT_NAMED: &str = "it is not listed under `metrics` in the matrix";
 
 /// Selects the metrics that a matrix names. If some of them count floating-point operations, all others that count them
-/// are reported as missing, so that a partial count cannot pass for a complete one.
+/// are reported as missing, so that a partial count is not mistaken for a complete one.
 ///
 /// # Errors
 /// Every name that the device does not know, translated if it is a name of `nvprof`, and every name whose values cannot
@@ -249,7 +249,7 @@ mod tests {
         ] {
             assert!(selection.metrics.iter().any(|metric| metric == name), "{name}");
         }
-        assert!(!asks_for(&selection, "_op_hgmma_"), "a part beside its whole");
+        assert!(!asks_for(&selection, "_op_hgmma_"), "a part in addition to its whole");
         assert!(!asks_for(&selection, "int8"));
         // In the table, but not in this listing.
         let missing: Vec<&str> = selection.missing.keys().map(String::as_str).collect();
@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_chip_is_asked_for_what_it_lists() {
+    fn an_unknown_chip_gets_the_metrics_it_lists() {
         let selection = select_metrics(capability("13.0"), Some(&parse_query_metrics(UNKNOWN)));
         let tensor: Vec<&String> = selection.metrics.iter().filter(|name| name.contains("tensor")).collect();
         assert_eq!(tensor, ["sm__ops_path_tensor_src_bf16_dst_fp32.sum", "sm__ops_path_tensor_src_fp16.sum"]);
@@ -338,7 +338,7 @@ mod tests {
         assert_eq!(selection.metrics, part);
         assert_eq!(selection.missing["sm__ops_path_tensor_src_fp16.sum"], NOT_NAMED);
         assert_eq!(selection.missing["sm__sass_thread_inst_executed_op_ffma_pred_on.sum"], NOT_NAMED);
-        assert!(!selection.missing.contains_key("dram__bytes_read.sum"), "nothing is a part of it");
+        assert!(!selection.missing.contains_key("dram__bytes_read.sum"), "it has no parts");
         let all = select_metrics(capability("9.0"), Some(&listed));
         let named = select_named(&all.metrics, capability("9.0"), Some(&listed)).unwrap();
         assert_eq!(named, Selection { metrics: all.metrics, missing: all.missing }, "the whole list");

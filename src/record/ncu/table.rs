@@ -36,8 +36,7 @@ pub(super) struct Kernel {
 pub(super) struct Kernels {
     /// In the order of their first rows.
     pub(super) all: Vec<Kernel>,
-    /// Whether ids are missing. Nsight Compute numbers kernels from 0, those of each process by themselves or all of
-    /// them together.
+    /// Whether ids are missing. Nsight Compute numbers kernels from 0, either per process or over all processes.
     pub(super) has_gaps: bool,
 }
 
@@ -77,7 +76,7 @@ pub enum TableError {
     Notation(String),
 }
 
-/// How the header of a table begins.
+/// The beginnings of a table's header.
 const HEADERS: [&str; 2] = ["\"ID\",\"Process ID\",", "ID,Process ID,"];
 
 /// Reads the kernels of all tables in a file, line by line, with the metrics that are wanted.
@@ -89,11 +88,11 @@ pub(super) struct TableReader<W> {
     lines: usize,
     /// The beginning of a row that continues in the next line, because a quote is open.
     open: Option<Row>,
-    /// The first thing that is wrong. What follows it is not read.
+    /// The first error. The lines after it are not read.
     error: Option<TableError>,
 }
 
-/// A header or a row: its first line and its text. Quoted cells can contain line breaks.
+/// A header or a row: the number of its first line, and its text. Quoted cells can contain line breaks.
 struct Row {
     line: usize,
     raw: String,
@@ -150,7 +149,7 @@ impl<W: Fn(&str) -> bool> TableReader<W> {
         TableError::Torn { line: self.lines, why }
     }
 
-    /// What was read; `None` if there is no table. `is_whole` tells whether the file could be read to its end.
+    /// The kernels of all tables; `None` if there is no table. `is_whole`: whether the file could be read to its end.
     ///
     /// # Errors
     /// A table is cut off or inconsistent.
@@ -168,7 +167,7 @@ impl<W: Fn(&str) -> bool> TableReader<W> {
     }
 }
 
-/// Whether a line below a header is a row. If the header is quoted, so are its rows. Otherwise a row begins with two
+/// Whether a line below a header is a row. The rows below a quoted header are quoted. Otherwise a row begins with two
 /// whole numbers or two empty fields.
 fn is_row(line: &str, is_quoted: bool) -> bool {
     if is_quoted {
@@ -265,14 +264,14 @@ impl<W: Fn(&str) -> bool> Names<W> {
     }
 }
 
-/// What has been read so far.
+/// The kernels and values read so far.
 #[derive(Default)]
 struct Found {
     kernels: Vec<Kernel>,
     /// The number of metric rows per kernel; only in long tables.
     metric_rows: Vec<usize>,
     by_id: BTreeMap<(String, String), usize>,
-    /// Values that are ambiguous by themselves.
+    /// Values that are ambiguous without the others.
     cells: Vec<Cell>,
     /// The kernel and the line of the last row.
     last: Option<(usize, usize)>,
@@ -287,7 +286,7 @@ struct Cell {
     value: Box<str>,
 }
 
-/// What the rows of a table say.
+/// The reader of a table's rows.
 struct Rows<W> {
     names: Names<W>,
     layout: Option<Layout>,
@@ -309,7 +308,7 @@ impl<W: Fn(&str) -> bool> Rows<W> {
             self.layout = Some(Layout::of(line, &fields, &mut self.names)?);
             return Ok(());
         }
-        // Only what follows a header is taken for a row.
+        // Only lines after a header are rows.
         let Some(layout) = &mut self.layout else { return Err(wrong("there is no header above it")) };
         let least = match layout.values {
             Values::Long { value, .. } => value + 1,
@@ -385,7 +384,7 @@ impl<W: Fn(&str) -> bool> Rows<W> {
 }
 
 impl Found {
-    /// Keeps a value: as a number, if it means the same whatever the others look like.
+    /// Keeps a value: as a number, if its meaning does not depend on the others.
     fn take(&mut self, cell: Cell, notation: Notation) -> Result<(), TableError> {
         if Notation::is_ambiguous(&cell.value) {
             self.cells.push(cell);
@@ -405,7 +404,8 @@ impl Found {
         Ok(())
     }
 
-    /// Whether there are fewer kernels than the greatest id says, whether each process is numbered or all together.
+    /// Whether there are fewer kernels than the greatest id implies, both for numbering per process and over all
+    /// processes.
     fn has_gaps(&self) -> bool {
         let mut processes: BTreeMap<&str, BTreeSet<u64>> = BTreeMap::new();
         for (process, id) in self.by_id.keys() {
@@ -466,7 +466,7 @@ fn canonical(metric: &str) -> &str {
     if metric == "Duration" { "gpu__time_duration.sum" } else { metric }
 }
 
-/// Whether a value stands for a missing one.
+/// Whether a value represents a missing one.
 fn is_absent(value: &str) -> bool {
     let value = value.trim_start_matches("(!)").trim();
     value.is_empty()
@@ -475,7 +475,7 @@ fn is_absent(value: &str) -> bool {
 
 /// Splits a row into its fields; `None` if its quotes do not match. A quote within a quoted field is doubled.
 ///
-/// A table of all metrics has some thousand columns, most of which nobody asked for, so fields are not copied.
+/// A table of all metrics has some thousand columns, most of which were not requested, so fields are not copied.
 fn split_fields(raw: &str) -> Option<Vec<Cow<'_, str>>> {
     let mut fields = Vec::new();
     let mut rest = raw;
@@ -495,7 +495,7 @@ fn split_fields(raw: &str) -> Option<Vec<Cow<'_, str>>> {
     }
 }
 
-/// The field whose opening quote stands in front of `text`, and what follows its closing quote.
+/// The field whose opening quote precedes `text`, and the text after its closing quote.
 fn quoted_field(text: &str) -> Option<(Cow<'_, str>, &str)> {
     let mut from = 0;
     loop {

@@ -11,8 +11,8 @@ use crate::record::{Counters, ReportedExit};
 
 /// H100: three kernels in the measured range, units with prefixes, a tensor path together with a part of it.
 const WIDE: &str = include_str!("../../../tests/records/ncu_wide_nvtx.csv");
-/// H200, `ncu` 2025.3.1 as orchestrate starts it: the first kernels of a window of resnet18 in TF32, on 64 × 64 pixels.
-/// No message announces kernels or follows the table.
+/// H200, `ncu` 2025.3.1 with orchestrate's options: the first kernels of a window of resnet18 in TF32, on 64 × 64
+/// pixels. No message announces kernels or follows the table.
 const H200: &str = include_str!("../../../tests/records/ncu_wide_h200.csv");
 /// T4: a process and its child, each with a kernel 0, and a second table with rules.
 const LONG: &str = include_str!("../../../tests/records/ncu_long_child_process_rules.csv");
@@ -21,7 +21,7 @@ const GERMAN: &str = include_str!("../../../tests/records/ncu_wide_older_german.
 
 const EXIT_0: Option<ReportedExit> = Some(ReportedExit::Code(0));
 
-/// Everything that Nsight Compute left behind.
+/// The whole output of Nsight Compute.
 #[derive(Clone, Copy, Default)]
 struct Output<'a> {
     csv: &'a str,
@@ -94,7 +94,7 @@ fn a_long_table_of_two_processes_with_rules() {
     assert_eq!(totals.seconds, Some(302_112e-9));
     let ffma = "sm__sass_thread_inst_executed_op_ffma_pred_on.sum";
     assert_eq!(counters.metrics[ffma], 16_777_223);
-    // One kernel has `n/a`, so the sum of additions is unknown, and so is that of all operations.
+    // One kernel has `n/a`, so the sums of additions and of all operations are unknown.
     let fadd = "sm__sass_thread_inst_executed_op_fadd_pred_on.sum";
     assert_eq!(
         counters.not_measured,
@@ -141,9 +141,9 @@ impl std::io::Read for Endless {
     }
 }
 
-/// The whole file would have tens of megabytes. Nothing of it is kept but names, wanted values and what is ambiguous.
+/// The whole file would have tens of megabytes. Only names, requested values and ambiguous values are kept.
 #[test]
-fn a_table_is_read_as_it_comes_whatever_its_length() {
+fn a_table_of_any_length_is_read_as_a_stream() {
     let long = Endless {
         head: "\"ID\",\"Process ID\",\"Kernel Name\",\"Metric Name\",\"Metric Unit\",\"Metric Value\"\n",
         row: |index| {
@@ -200,7 +200,7 @@ fn a_table_of_todays_profiler_on_a_real_device_is_whole() {
     assert_eq!(
         counters.warnings.len(),
         1,
-        "it tells that the clocks are not locked: {:?}",
+        "it warns that the clocks are not locked: {:?}",
         counters.warnings
     );
 }
@@ -218,7 +218,7 @@ fn a_table_that_a_full_disk_can_have_cut_is_unproven_even_after_exit_0() {
     let unproven = |csv: &str| parse(csv).unwrap().unproven;
     let kernels = H200.lines().count() - 5;
     for kept in 1..=kernels {
-        // Where a row ends and a block, too.
+        // Where both a row and a block end.
         let shorter: String = H200.lines().take(5 + kept).map(|line| format!("{line}\n")).collect();
         if !shorter.lines().last().unwrap().contains("void ") {
             continue;
@@ -230,12 +230,12 @@ fn a_table_that_a_full_disk_can_have_cut_is_unproven_even_after_exit_0() {
     let message = "==PROF== Disconnected from process 7\n";
     let block = H200.len().next_multiple_of(512) + 512;
     assert!(!unproven(&format!("{}{message}", filled(H200, block - message.len()))), "a message follows");
-    assert!(!unproven(&filled(WIDE, WIDE.len().next_multiple_of(512))), "as many as were announced");
+    assert!(!unproven(&filled(WIDE, WIDE.len().next_multiple_of(512))), "all announced kernels");
 }
 
-/// As in a ledger of somebody else's. A copy that broke off ends anywhere.
+/// As in a ledger of another script. An incomplete copy can end anywhere.
 #[test]
-fn a_table_is_unproven_if_nobody_saw_how_the_profiler_ended() {
+fn a_table_is_unproven_if_the_end_of_the_profiler_was_not_observed() {
     for (csv, expected) in [(H200, true), (GERMAN, true), (WIDE, false), (LONG, false)] {
         let unseen = Output { csv, ..Output::default() };
         assert_eq!(parse_ncu(&unseen, &Selection::default()).unwrap().unproven, expected, "{csv}");
@@ -252,7 +252,7 @@ fn a_table_without_some_of_its_ids_is_unproven() {
         let kept = H200.lines().filter(|line| !line.starts_with(id));
         assert!(unproven(&kept.map(|line| format!("{line}\n")).collect::<String>()), "{id}");
     }
-    // Three kernels of one process and three of another, numbered by themselves, together, or with a gap.
+    // Three kernels of one process and three of another, numbered per process, together, or with a gap.
     for (ids, expected) in [(["0", "1", "2"], false), (["3", "4", "5"], false), (["1", "2", "3"], true)] {
         let of_other = |line: &str| {
             let other = ["3", "4", "5"].iter().position(|id| line.starts_with(&format!("\"{id}\",")));
@@ -275,7 +275,7 @@ fn warnings_of_the_profiler_are_kept() {
     assert_eq!(parse(&format!("{many}{WIDE}")).unwrap().warnings.len(), 20);
 }
 
-/// The program is ended by Nsight Compute, so its exit code is a consequence.
+/// Nsight Compute ends the program, so its exit code is a consequence.
 #[test]
 fn nsight_computes_own_error_comes_before_the_programs_exit() {
     for (error, remedy) in [
@@ -297,7 +297,7 @@ fn nsight_computes_own_error_comes_before_the_programs_exit() {
 }
 
 #[test]
-fn an_infinite_value_is_missing_and_does_not_refuse_the_others() {
+fn an_infinite_value_is_missing_and_the_others_are_kept() {
     let cell = "\"105.25\"";
     assert!(WIDE.contains(cell));
     let infinite = parse(&WIDE.replacen(cell, "\"inf\"", 1)).unwrap();
@@ -306,7 +306,7 @@ fn an_infinite_value_is_missing_and_does_not_refuse_the_others() {
 }
 
 #[test]
-fn what_is_unknown_is_no_full_disk() {
+fn unknown_values_are_not_blamed_on_a_full_disk() {
     let invalid = |from: &str, to: &str| parse(&WIDE.replacen(from, to, 1)).unwrap_err();
     let value = invalid("\"1,001\"", "\"a lot\"");
     assert!(matches!(&value, NcuFailure::Table(TableError::Value { .. })), "{value}");
@@ -414,7 +414,7 @@ fn an_inconsistent_table_is_refused() {
         let error = table(parse(&without_units.replacen("\"0\",\"41207\"", &first, 1)));
         assert!(error.contains("units is missing"), "{first}: {error}");
     }
-    // A quoted cell can hold line breaks. The lines of the file are counted, not the rows.
+    // A quoted cell can contain line breaks. The lines of the file are counted, not the rows.
     let broken = WIDE.replacen("\"0\",\"41207\",\"worker\"", "\"0\",\"41207\",\"wor\n\nker\"", 1);
     assert_eq!(parse(&broken).unwrap().totals(), parse(WIDE).unwrap().totals());
     let error = table(parse(&broken.replacen("\"2\",\"41207\"", "\"1\",\"41207\"", 1)));
@@ -481,7 +481,7 @@ fn a_separator_in_a_whole_number_groups() {
 }
 
 #[test]
-fn a_killed_program_is_told_with_its_signal() {
+fn a_killed_program_is_reported_with_its_signal() {
     let text = |signal| NcuFailure::Killed { signal }.to_string();
     assert!(
         text(Some(9)).starts_with(&text(None)) && text(Some(9)).ends_with("(signal 9)"),
@@ -627,7 +627,7 @@ fn a_metric_that_some_kernels_lack_is_not_measured() {
 }
 
 #[test]
-fn kernels_that_took_no_time_have_no_share_of_it() {
+fn kernels_without_duration_have_no_share() {
     let share = |nanoseconds: u64| {
         let metrics = BTreeMap::from([("gpu__time_duration.sum".to_owned(), nanoseconds)]);
         NcuCounters { metrics, zero_flop_s: Some(1e-9), ..NcuCounters::default() }.zero_flop_share()

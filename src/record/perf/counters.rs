@@ -18,7 +18,7 @@ pub const PERF_EVENTS: [&str; 10] = [
     "task-clock",
 ];
 
-/// What `perf stat` counted over the whole life of a worker, including its threads and children.
+/// The counts of `perf stat` over the whole life of a worker, including its threads and children.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct PerfCounters {
@@ -40,7 +40,7 @@ pub struct PerfEvent {
     /// The unit of the value, unless it is a number of events: `s`, `Joules`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unit: Option<String>,
-    /// The value, or why there is none.
+    /// The value, or why it was not measured.
     pub count: Count,
     /// The standard deviation over repeated executions (`-r`), in percent; `count` is then their mean.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -39,7 +39,7 @@ pub enum PerfFailure {
     /// No processor has so many events in that time.
     #[error("perf's report has an impossible count: `{0}`")]
     Impossible(String),
-    /// A line has numbers with decimal commas, which cannot be told from the commas between fields.
+    /// A line has numbers with decimal commas, which are indistinguishable from the commas between fields.
     #[error("perf printed numbers with decimal commas: `{0}`")]
     DecimalComma(String),
     /// The report is the table for people, not the CSV of `-x,`.
@@ -66,7 +66,7 @@ impl PerfFailure {
                 "the file was truncated or changed (is the disk full?): run the job again".to_owned()
             }
             PerfFailure::Malformed(_) => {
-                "this `perf` prints what is not known here, or something else writes to its \
+                "this version of `perf` prints an unknown format, or another program writes to its \
                 file: compare `perf.csv` of the attempt with what `command.sh` prints"
                     .to_owned()
             }
@@ -136,16 +136,16 @@ fn stderr_suffix(line: &Option<String>) -> String {
 mod tests {
     use super::*;
 
-    /// What else a program says of its own is no failure of `perf`.
+    /// A similar message of the worker is not a failure of `perf`.
     #[test]
-    fn half_a_message_says_nothing() {
+    fn partial_messages_are_not_failures_of_perf() {
         for text in ["sendfile: Function not implemented", "perf_event_open", "open: Permission denied"] {
             assert_eq!(PerfFailure::of_messages(text), None, "{text}");
         }
     }
 
     #[test]
-    fn failures_name_what_perf_said() {
+    fn failures_quote_messages_of_perf() {
         let text = |failure: PerfFailure| failure.to_string();
         assert!(
             text(PerfFailure::Permission { paranoid: Some(4) })

@@ -1,8 +1,8 @@
-//! `perf stat`: which events to count, and what it counted.
+//! `perf stat`: the events to count, and its counts.
 //!
 //! [`parse_perf`] turns the CSV of `perf stat -x,` into [`PerfCounters`], or into a [`PerfFailure`] with its remedy. An
-//! event that the processor or the virtual machine does not support is recorded as not measured. That is no failure as
-//! long as some other event was counted.
+//! event that the processor or the virtual machine does not support is recorded as not measured. That is not a failure
+//! as long as another event was counted.
 
 mod counters;
 mod failure;
@@ -20,10 +20,10 @@ pub use failure::PerfFailure;
 /// The first line of the table that `perf` prints for people, without `-x,`.
 const TABLE_FOR_PEOPLE: &str = "Performance counter stats for";
 
-/// Parses what `perf stat` counted.
+/// Parses the counts of `perf stat`.
 ///
-/// `report` is the file of `-o`; `stderr` is what `perf` and the program wrote there. `requested` are the events that
-/// `perf` was asked for.
+/// `report` is the file of `-o`; `stderr` is the output of `perf` and the program there. `requested` are the requested
+/// events.
 ///
 /// # Errors
 /// [`PerfFailure`]: why no counts can be used. `perf` writes one line per requested event, counted or not, so a report
@@ -34,22 +34,22 @@ pub fn parse_perf(
     requested: &[impl AsRef<str>],
 ) -> Result<PerfCounters, PerfFailure> {
     // `perf` explains its failures on stderr, sometimes in the report.
-    let told = || PerfFailure::of_messages(stderr).or_else(|| PerfFailure::of_messages(report));
+    let failure = || PerfFailure::of_messages(stderr).or_else(|| PerfFailure::of_messages(report));
     let rows =
         if report.contains(TABLE_FOR_PEOPLE) { Err(PerfFailure::TableForPeople) } else { parse_rows(report) };
     let rows = match rows {
         Ok(rows) if rows.is_empty() => {
-            return Err(told().unwrap_or_else(|| PerfFailure::Empty(last_line(stderr))));
+            return Err(failure().unwrap_or_else(|| PerfFailure::Empty(last_line(stderr))));
         }
         Ok(rows) => rows,
-        Err(failure) => return Err(told().unwrap_or(failure)),
+        Err(error) => return Err(failure().unwrap_or(error)),
     };
     let counters = PerfCounters { events: merge_threads(rows) };
     if let Some(missing) = missing(&counters, requested) {
         return Err(PerfFailure::Missing(missing));
     }
     if counters.events.iter().all(|event| event.count.value().is_none()) {
-        return Err(told().unwrap_or(PerfFailure::NothingCounted));
+        return Err(failure().unwrap_or(PerfFailure::NothingCounted));
     }
     Ok(counters)
 }
@@ -87,7 +87,7 @@ fn add_thread(sum: &mut PerfEvent, thread: &PerfEvent) {
 /// A requested event that has no line, or lacks one for a type of core that other events have.
 fn missing(counters: &PerfCounters, requested: &[impl AsRef<str>]) -> Option<String> {
     let requested: Vec<&str> = requested.iter().map(AsRef::as_ref).collect();
-    // Whether each of its lines is for one type of core.
+    // For each line of the event: whether it is for one type of core.
     let lines = |name: &str| -> Vec<bool> {
         let name = parse_event(name).map_or(name.to_owned(), |event| canonical(&event.name).to_owned());
         let of_name = counters.events.iter().filter(|event| canonical(&event.name) == name);

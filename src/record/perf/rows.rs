@@ -19,12 +19,12 @@ pub(super) struct Row {
     pub(super) running_ns: f64,
 }
 
-/// More events than any unit of any processor has in a nanosecond, sums over many units included.
+/// An upper bound for events per nanosecond, which no processor reaches, even summed over many units.
 const MOST_PER_NS: f64 = 1000.0;
 
 impl Row {
-    /// Whether so many events can happen in the time in which they were counted. A value that was counted in a part of
-    /// the time is scaled up by `perf`.
+    /// Whether the count is possible in the time it took. `perf` scales a value up that was counted in a part of the
+    /// time.
     fn is_possible(&self) -> bool {
         let Count::Counted { value, share } = self.event.count else { return true };
         // `perf` rounds the share to hundredths of a percent.
@@ -131,7 +131,7 @@ fn parse_fields(fields: &[String]) -> Option<(PerfEvent, f64)> {
     Some((PerfEvent { count, unit, deviation_percent: deviation, ..parse_event(event)? }, running_ns))
 }
 
-/// The count and its unit: seconds for all times, none for a number of events.
+/// The count and its unit: seconds for all times, `None` for a number of events.
 fn parse_count(value: &str, unit: &str, share: f64) -> Option<(Count, Option<String>)> {
     let (exponent, unit) = match unit {
         "" => (0, None),
@@ -237,13 +237,13 @@ mod tests {
             }
         };
         assert!(refused("100000000000000000000000", "", "100.00"), "1e23 cycles in 1.6 s");
-        assert!(refused(&"9".repeat(400), "", "100.00"), "more than a float can hold");
+        assert!(refused(&"9".repeat(400), "", "100.00"), "too large for a float");
         assert!(refused(&"9".repeat(400), "msec", "100.00"));
         assert!(!refused("8054099575", "", "100.00"));
         // It had a counter for a ten-thousandth of the time, so it ran ten thousand times as long.
         assert!(!refused("80540995750000", "", "0.01"));
         assert!(!refused("8054099575", "", "0.00"));
-        assert!(!refused("99999999999999", "Bytes", "100.00"), "no events of a processor");
+        assert!(!refused("99999999999999", "Bytes", "100.00"), "bytes are not events of a processor");
     }
 
     #[test]

@@ -80,13 +80,13 @@ fn a_count_that_one_type_of_core_lacks_makes_the_total_unknown() {
 
 /// A count without a type of core does not say where the program ran.
 #[test]
-fn a_plain_count_beside_a_type_of_core_is_no_total() {
+fn a_plain_count_beside_a_type_of_core_is_not_a_total() {
     let report = "<not counted>,,cpu_atom/cycles/,0,100.00,,\n7,,cycles,1,100.00,,\n";
     assert_eq!(parse_perf(report, "", &["cycles"]).unwrap().total("cycles"), None);
 }
 
 #[test]
-fn nothing_is_a_share_of_nothing() {
+fn a_share_of_zero_is_absent() {
     let counters = |part: u64| {
         let lines =
             ["cycles", "branches", "cache-references"].map(|name| format!("0,,{name},9,100.00,,\n")).concat();
@@ -123,7 +123,7 @@ fn lines_of_threads_are_added_up() {
     assert_eq!(threads, [Some(2), Some(2), Some(1)]);
 }
 
-/// What `(46,54%)` and `1,257` mean depends on the locale.
+/// The meaning of `(46,54%)` and `1,257` depends on the locale.
 #[test]
 fn a_table_for_people_is_refused() {
     let comma = FOR_PEOPLE.replace("95.79%", "95,79%");

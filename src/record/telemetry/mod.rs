@@ -1,8 +1,8 @@
 //! Sensor readings of an attempt: [`Sample`]s, the lines of its `telemetry.csv`, and [`Telemetry`], their summary in
 //! the record.
 //!
-//! A sensor that the host lacks is absent, never 0. What follows from these values (mean power, joules per sample,
-//! marks) is derived by [`crate::analysis`].
+//! A sensor that the host lacks is absent, never 0. Derived values (mean power, joules per sample, marks) are computed
+//! by [`crate::analysis`].
 
 mod readings;
 mod sample;
@@ -19,15 +19,15 @@ pub use sample::{GpuSample, OnDevice, Sample, parse_samples};
 pub use sensor::{Declaration, Part, Sensor, Statistic, Summary, sensors_table};
 pub use summaries::{Summaries, SummaryValue};
 
-/// What the sensors showed while a job ran.
+/// A summary of the sensors while a job ran.
 ///
 /// Clocks, temperatures, power, memory and throttle reasons cover the measured window, or the whole attempt if no
-/// sample lies in a known window (`window_started_at`); `of_window` tells which. Event counters and foreign processes
-/// cover the whole attempt. Energies cover the measured window, or are absent.
+/// sample is in a known window (`window_started_at`); `of_window` distinguishes the two. Event counters and foreign
+/// processes cover the whole attempt. Energies cover the measured window, or are absent.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Telemetry {
-    /// How many samples the readings summarise.
+    /// The number of samples that the readings summarise.
     pub samples: u32,
     /// The readings cover only the measured window.
     pub of_window: bool,
@@ -39,7 +39,7 @@ pub struct Telemetry {
     pub gpu: Option<GpuTelemetry>,
 }
 
-/// What the driver (NVML) showed about the GPU that a job ran on.
+/// Readings of the driver (NVML) for the GPU that a job ran on.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct GpuTelemetry {
@@ -88,7 +88,7 @@ impl Telemetry {
         }
     }
 
-    /// How much the counter `sensor` grew over the whole attempt: one summarised as [`Summary::Growth`].
+    /// The growth of the counter `sensor`, summarised as [`Summary::Growth`], over the whole attempt.
     pub fn growth(&self, sensor: Sensor) -> Option<u64> {
         match self.get(sensor)? {
             SummaryValue::Growth(growth) => Some(growth),
@@ -96,7 +96,7 @@ impl Telemetry {
         }
     }
 
-    /// How much the counter `sensor` grew over the measured window: one summarised as [`Summary::WindowGrowth`].
+    /// The growth of the counter `sensor`, summarised as [`Summary::WindowGrowth`], over the measured window.
     pub fn window_growth(&self, sensor: Sensor) -> Option<f64> {
         match self.get(sensor)? {
             SummaryValue::WindowGrowth(growth) => Some(growth),
@@ -130,7 +130,7 @@ pub struct ForeignProcess {
 mod tests {
     use super::*;
 
-    /// What was not seen is left out of a record.
+    /// Absent values are left out of a record.
     #[test]
     fn processes_of_unknown_owners_are_written_if_there_were_any() {
         let json = |unknown_processes_samples| {
@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn a_summary_of_the_wrong_form_is_told_by_its_name() {
+    fn errors_name_a_summary_of_the_wrong_form() {
         let error = serde_json::from_str::<Telemetry>(r#"{"cpu_throttle_events": -1}"#).unwrap_err();
         assert!(error.to_string().starts_with("cpu_throttle_events: "), "{error}");
         let absent = serde_json::from_str::<Telemetry>(r#"{"cpu_mhz": null, "fan_rpm": 900}"#).unwrap();

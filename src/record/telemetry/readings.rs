@@ -24,8 +24,8 @@ pub struct Readings {
 }
 
 impl Readings {
-    /// Summarises `values`, given in the order they were read. Skips values that are not finite; `None` if none is
-    /// left.
+    /// Summarises `values`, given in the order they were read. Skips values that are not finite; `None` if no value
+    /// remains.
     pub fn of(values: impl IntoIterator<Item = f64>) -> Option<Readings> {
         let values: Vec<f64> = values.into_iter().filter(|value| value.is_finite()).collect();
         let (first, last) = (*values.first()?, *values.last()?);
@@ -57,7 +57,7 @@ mod tests {
         assert_eq!(Readings::of([]), None);
     }
 
-    /// A record of an older version has none, and is written again as it was.
+    /// Records of older versions have no quantiles, and are written again unchanged.
     #[test]
     fn readings_without_a_middle_are_read() {
         let older = r#"{"first":3.0,"min":1.0,"mean":3.0,"max":5.0,"last":3.0}"#;

@@ -31,20 +31,20 @@ pub struct Sample {
     pub unix_s: f64,
     /// The readings. A sensor that was not read is absent.
     pub values: BTreeMap<Sensor, f64>,
-    /// What else the driver says about the GPU that the job runs on. Absent for a job on the CPU.
+    /// Other readings of the driver for the GPU that the job runs on. Absent for a job on the CPU.
     pub gpu: GpuSample,
 }
 
-/// What a GPU's driver says besides the readings of its sensors.
+/// Readings of a GPU's driver besides its sensors.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct GpuSample {
-    /// Why the driver throttles the clocks; empty if it does not.
+    /// The driver's reasons for throttling the clocks; empty if it does not throttle them.
     pub throttle_reasons: Option<Vec<String>>,
     /// The processes on the device besides the job's.
     pub others: Option<OnDevice>,
 }
 
-/// What is known about the processes on a device.
+/// The foreign processes on a device, as far as they are known.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum OnDevice {
     /// The processes that are not the job's, in the order of their pids; possibly none.
@@ -54,12 +54,12 @@ pub enum OnDevice {
 }
 
 impl Sample {
-    /// What `sensor` showed.
+    /// The reading of `sensor`.
     pub fn get(&self, sensor: Sensor) -> Option<f64> {
         self.values.get(&sensor).copied()
     }
 
-    /// Whether it says anything of a GPU.
+    /// Whether it has any reading of a GPU.
     pub(super) fn has_gpu(&self) -> bool {
         self.gpu != GpuSample::default() || Sensor::of(Part::Gpu).any(|sensor| self.get(sensor).is_some())
     }
@@ -136,8 +136,8 @@ impl Sample {
 /// Parses the samples of a `telemetry.csv`. Skips malformed and incomplete lines: its writer can be killed at any byte.
 pub fn parse_samples(text: &str) -> Vec<Sample> {
     let whole = text.rfind('\n').map_or("", |end| &text[..=end]);
-    // Without quotes, a line ends at its end and a cell at a comma. To build a reader of CSV takes longer than to read
-    // the few lines of a short job.
+    // Without quotes, splitting at line breaks and commas is enough. Building a CSV reader would take longer than
+    // reading the few lines of a short job.
     if !whole.contains(['"', '\r']) {
         let mut lines = whole.lines().filter(|line| !line.is_empty()).map(|line| line.split(',').collect());
         return lines.next().map_or_else(Vec::new, |header: Vec<&str>| samples(&header, lines));
@@ -180,7 +180,7 @@ fn parts(list: &str) -> impl Iterator<Item = &str> {
 
 fn process_text(process: &ForeignProcess) -> String {
     let bytes = process.memory_bytes.map_or_else(|| NOT_MEASURED.to_owned(), |bytes| bytes.to_string());
-    // A program can have any name.
+    // Names of programs can contain the separators.
     let plain = |letter: char| if letter == ';' || letter.is_control() { '_' } else { letter };
     let name: String = process.name.as_deref().unwrap_or(NOT_MEASURED).chars().map(plain).collect();
     format!("{}:{bytes}:{name}", process.pid)
@@ -207,7 +207,7 @@ mod tests {
     fn full() -> Sample {
         Sample {
             unix_s: 1_790_000_000.125,
-            // Every sensor shows another value.
+            // Every sensor has another value.
             values: Sensor::ALL
                 .iter()
                 .zip(1..)
@@ -249,7 +249,7 @@ mod tests {
         assert!(text.lines().nth(4).unwrap().ends_with("none,none,none"), "{text}");
     }
 
-    /// The end of line of Windows, which nobody writes, is read as CSV in full.
+    /// Line breaks of Windows, which are never written, are parsed by the CSV reader.
     #[test]
     fn lines_without_quotes_are_read_as_csv_is() {
         let bare = Sample { unix_s: 5.0, ..Sample::default() };
@@ -262,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn one_reading_of_a_gpu_says_that_there_is_one() {
+    fn one_reading_of_a_gpu_implies_a_gpu() {
         let with = |sensor| Sample { values: [(sensor, 1.0)].into(), ..Sample::default() };
         let reasons = GpuSample { throttle_reasons: Some(Vec::new()), ..GpuSample::default() };
         assert!(with(Sensor::GpuPower).has_gpu());

@@ -1,7 +1,7 @@
 //! Every sensor, declared once.
 //!
 //! This table decides the columns of `telemetry.csv`, the summaries in a record, the sensors' columns of `metrics.csv`
-//! and the manual's table of sensors. How a sensor is read is an exhaustive match in `run::telemetry`.
+//! and the manual's table of sensors. The code that reads a sensor is an exhaustive match in `run::telemetry`.
 
 use super::readings::Readings;
 
@@ -29,7 +29,7 @@ pub enum Summary {
     WindowGrowth(&'static str),
 }
 
-/// What a column of `metrics.csv` shows of the readings of a sensor.
+/// The statistic of a sensor's readings in a column of `metrics.csv`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Statistic {
     /// The smallest reading.
@@ -41,7 +41,7 @@ pub enum Statistic {
 }
 
 impl Statistic {
-    /// As the manual calls it.
+    /// Its name in the manual.
     pub fn word(self) -> &'static str {
         match self {
             Min => "minimum",
@@ -60,10 +60,10 @@ impl Statistic {
     }
 }
 
-/// What is declared about a sensor.
+/// The declaration of a sensor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Declaration {
-    /// One sentence: what the sensor measures, in which unit.
+    /// The quantity that the sensor measures and its unit, as one sentence.
     pub meaning: &'static str,
     /// The part of the machine that it belongs to.
     pub part: Part,
@@ -73,7 +73,7 @@ pub struct Declaration {
     pub field: &'static str,
     /// How its samples are summarised.
     pub summary: Summary,
-    /// Where the reading comes from.
+    /// The source of the reading.
     pub source: &'static str,
     /// When there is no reading.
     pub absent: &'static str,
@@ -81,7 +81,7 @@ pub struct Declaration {
 
 /// A sensor that is read once per second while a job runs, in the order of the columns of `telemetry.csv`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-#[expect(missing_docs, reason = "the table below says what each of them is")]
+#[expect(missing_docs, reason = "the table below documents each of them")]
 pub enum Sensor {
     CpuBusy,
     CpuClock,
@@ -121,7 +121,7 @@ macro_rules! declare {
             /// Every sensor.
             pub const ALL: &'static [Sensor] = &[$(Sensor::$sensor),+];
 
-            /// What is declared about it.
+            /// Its declaration.
             pub const fn declaration(self) -> &'static Declaration {
                 match self {
                     $(Sensor::$sensor => const { &Declaration {
@@ -143,7 +143,7 @@ use Statistic::{Max, Mean, Min};
 use Summary::{Gauge, Growth, Rate, WindowGrowth};
 
 declare! {
-    /// Busy time of the processors that jobs may use, in seconds, whoever used them; its rate is the number of busy
+    /// Busy time of the processors that jobs may use, in seconds, by all processes; its rate is the number of busy
     /// ones.
     CpuBusy {
         part: Processor,
@@ -198,7 +198,7 @@ declare! {
         source: "`cpu.stat` of the control group with the quota",
         absent: "no quota applies",
     }
-    /// Number of samples that found a process of the job stopped, by a signal or by itself.
+    /// Number of samples that found a process of the job stopped, by a signal or by the process itself.
     WorkerStopped {
         part: Processor,
         column: "worker_stopped_events",
@@ -361,12 +361,12 @@ mod tests {
         assert_eq!(all, [("minimum", 1.0), ("mean", 3.0), ("maximum", 7.0)]);
     }
 
-    /// Two sensors of one name would overwrite each other in silence.
+    /// Two sensors with the same name would silently overwrite each other.
     #[test]
-    fn every_name_is_that_of_one_sensor() {
+    fn names_of_sensors_are_unique() {
         for pair in Sensor::ALL.windows(2) {
             let [first, second] = pair else { unreachable!("two of them") };
-            assert!(first < second, "{first:?} stands before {second:?} in the table, but not in the enum");
+            assert!(first < second, "{first:?} is before {second:?} in the table, but not in the enum");
         }
         let mut names = BTreeSet::new();
         for sensor in Sensor::ALL {

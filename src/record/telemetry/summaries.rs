@@ -57,7 +57,7 @@ impl Summaries {
         }
     }
 
-    /// Where `sensor` is, or belongs.
+    /// The index of `sensor`, or the index at which to insert it.
     fn place(&self, sensor: Sensor) -> Result<usize, usize> {
         self.0.binary_search_by_key(&sensor, |(sensor, _)| *sensor)
     }

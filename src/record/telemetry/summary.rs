@@ -41,7 +41,7 @@ impl Telemetry {
     }
 }
 
-/// What `sensor` showed: in the samples that are `read`, in all `samples`, or between the ends of the `window`.
+/// The summary of `sensor`: over the samples in `read`, over all `samples`, or between the ends of the `window`.
 fn summarise(
     sensor: Sensor,
     samples: &[Sample],
@@ -62,7 +62,7 @@ fn summarise(
 /// The shortest interval over which a load is computed, in seconds: the kernel counts in hundredths of a second.
 const LEAST_BETWEEN_S: f64 = 0.5;
 
-/// How much the counter `sensor` grew per second between two samples. `None` if it was not read, or if the clock or the
+/// The growth of the counter `sensor` per second between two samples. `None` if it was not read, or if the clock or the
 /// counter went backwards.
 fn rate(sensor: Sensor, from: &Sample, to: &Sample) -> Option<f64> {
     let seconds = to.unix_s - from.unix_s;
@@ -104,7 +104,7 @@ fn foreign_processes(samples: &[Sample]) -> Vec<ForeignProcess> {
     found.into_values().collect()
 }
 
-/// How much a counter of whole numbers grew over all samples. `None` if there are fewer than two readings, or if the
+/// The growth of a counter of whole numbers over all samples. `None` if there are fewer than two readings, or if the
 /// counter was reset meanwhile.
 fn growth(sensor: Sensor, samples: &[Sample]) -> Option<u64> {
     let readings: Vec<f64> = samples.iter().filter_map(|sample| sample.get(sensor)).collect();
@@ -113,7 +113,7 @@ fn growth(sensor: Sensor, samples: &[Sample]) -> Option<u64> {
     (readings.len() >= 2 && readings.is_sorted()).then_some((last - first) as u64)
 }
 
-/// How much the counter `sensor` grew during `window`. `None` if there is no window, or it is too short, or an end has
+/// The growth of the counter `sensor` during `window`. `None` if there is no window, or it is too short, or an end has
 /// no samples close around it. `None` also if the counter or the clock went backwards.
 fn window_growth(sensor: Sensor, samples: &[Sample], window: Option<(f64, f64)>) -> Option<f64> {
     let (from, to) = window?;
@@ -202,7 +202,7 @@ mod tests {
         let no_window = Telemetry::of(&samples, None).unwrap();
         assert_eq!(no_window.window_growth(Sensor::CpuEnergy), None, "no window");
         let gap = [&samples[..2], &samples[6..]].concat();
-        assert_eq!(cpu_energy(&gap, 101.5, 107.0), None, "an end lies in a gap");
+        assert_eq!(cpu_energy(&gap, 101.5, 107.0), None, "an end is in a gap");
         assert_eq!(cpu_energy(&gap, 101.0, 106.0), Some(50.0), "a gap inside the window does not matter");
         let mut reset = samples.clone();
         reset[4].values.insert(Sensor::CpuEnergy, 1.0);
@@ -211,7 +211,7 @@ mod tests {
         clock_set[4].unix_s = 100.0;
         assert_eq!(cpu_energy(&clock_set, 100.5, 106.5), None, "the clock was set back");
         clock_set[4].unix_s = clock_set[3].unix_s;
-        assert_eq!(cpu_energy(&clock_set, 100.5, 106.5), None, "the clock stood still");
+        assert_eq!(cpu_energy(&clock_set, 100.5, 106.5), None, "the clock did not advance");
     }
 
     #[test]

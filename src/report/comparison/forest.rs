@@ -1,11 +1,11 @@
 //! The forest plot: the ratio of each config with its interval, the margin, and the geometric mean.
 //!
-//! Verdicts differ in shape as well as in colour. The names stand left of the plot and the numbers right of it, each at
-//! its line, so that nothing has to be looked up.
+//! Verdicts differ in shape and in colour. The names are left of the plot and the numbers right of it, each at
+//! its line.
 
 use super::words::geometric_mean_text;
 use crate::analysis::compare::Verdict;
-use crate::analysis::versus::{Told, Versus, ratio_texts};
+use crate::analysis::versus::{ConfigComparison, Versus, ratio_texts};
 use crate::report::frame::{self, Area, MARGIN, SMALL, Sheet, WIDTH};
 use crate::report::inks::{GREY, INK, colour};
 use crate::report::letters::{cut_within, text_width};
@@ -73,16 +73,17 @@ fn of_marks(title: &str, marks: &[Mark<'_>], versus: &Versus) -> String {
 }
 
 fn marks(versus: &Versus) -> Vec<Mark<'_>> {
-    let told = versus.lines.iter().filter_map(|line| Some((line.config.as_str(), line.told.as_ref().ok()?)));
-    let mut marks: Vec<Mark<'_>> = told
-        .map(|(name, Told { ratio, interval, verdict, .. })| Mark {
+    let compared =
+        versus.lines.iter().filter_map(|line| Some((line.config.as_str(), line.result.as_ref().ok()?)));
+    let mut marks: Vec<Mark<'_>> = compared
+        .map(|(name, ConfigComparison { ratio, interval, verdict, .. })| Mark {
             name,
             ratio: *ratio,
             interval: *interval,
             verdict: Some(*verdict),
         })
         .collect();
-    // Of one ratio, the mean says nothing new. Ratios that disagree have none.
+    // The mean of one ratio is that ratio. Ratios that disagree have no mean.
     let has_mean = marks.len() > 1 && !versus.comparison.disagrees();
     if let Some(mean) = versus.comparison.geometric_mean.ok().filter(|_| has_mean) {
         let interval = mean.interval(CONFIDENCE).exp();
@@ -154,7 +155,8 @@ fn notes(sheet: &mut Sheet, versus: &Versus) {
         GREY,
         &format!("Bars: each config's {level} % interval. Dashed: the margin of {margin} %."),
     );
-    let is_open = versus.lines.iter().flat_map(|line| &line.told).any(Told::is_open_by_correction);
+    let mut results = versus.lines.iter().flat_map(|line| &line.result);
+    let is_open = results.any(ConfigComparison::is_open_by_correction);
     if is_open {
         let configs = versus.comparison.configs.iter().flatten().count();
         sheet.paragraph(

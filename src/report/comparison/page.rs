@@ -10,8 +10,8 @@ pub(super) fn page(versus: &Versus, forests: &[&str]) -> String {
     let [from, to] = &versus.names;
     let mut parts = vec![format!("# {to} compared with {from}"), outcome(versus)];
     parts.push(match &differences_text(versus)[..] {
-        [] => "The sides differ in nothing that was declared or observed.".to_owned(),
-        lines => format!("What differs between the sides:\n\n{}", list(lines)),
+        [] => "The sides have no declared or observed differences.".to_owned(),
+        lines => format!("Differences between the sides:\n\n{}", list(lines)),
     });
     let rows: String = table_rows(versus).map(|cells| table_row(&cells)).collect();
     if !rows.is_empty() {

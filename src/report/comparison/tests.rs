@@ -8,8 +8,8 @@ use crate::analysis::judge;
 use crate::analysis::versus::{Side, versus};
 use crate::report::geometry_tests::assert_geometry;
 
-/// Every verdict, a config that only one side has, and one whose samples are too few.
-fn compared(told: impl FnOnce(&Versus)) {
+/// Calls `check` with every verdict, a config of only one side, and one with too few samples.
+fn compared(check: impl FnOnce(&Versus)) {
     let study = StudyBuilder::new()
         .runs("slow", "resnet18", 4, &[10.0, 10.1, 9.9, 10.05, 9.95])
         .runs("fast", "resnet18", 4, &[12.0, 12.1, 11.9, 12.05, 11.95])
@@ -28,7 +28,7 @@ fn compared(told: impl FnOnce(&Versus)) {
         let rows: Vec<&Row<'_>> = judged.rows.iter().filter(|row| row.config.env == name).collect();
         Side { name: name.to_owned(), rows }
     };
-    told(&versus(&side("slow"), &side("fast"), Settings::default()).unwrap());
+    check(&versus(&side("slow"), &side("fast"), Settings::default()).unwrap());
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use crate::analysis::compare::WouldDecide;
 use crate::analysis::disagreement::disagreement;
-use crate::analysis::versus::{Line, Told, Versus, ratio_texts};
+use crate::analysis::versus::{ConfigComparison, Line, Versus, ratio_texts};
 use crate::stats::CONFIDENCE;
 use crate::text::{count_text, decimals, significant, without_numbers};
 
@@ -19,19 +19,20 @@ pub fn table_header(versus: &Versus) -> Vec<String> {
 
 /// The rows below [`table_header`]: the configs that are compared.
 pub fn table_rows(versus: &Versus) -> impl Iterator<Item = Vec<String>> {
-    versus.lines.iter().filter_map(|line| Some(cells(line, line.told.as_ref().ok()?)))
+    versus.lines.iter().filter_map(|line| Some(cells(line, line.result.as_ref().ok()?)))
 }
 
-fn cells(line: &Line, told: &Told) -> Vec<String> {
+fn cells(line: &Line, comparison: &ConfigComparison) -> Vec<String> {
     let side = |place: usize| line.sides.map_or("-".to_owned(), |sides| significant(sides[place].per_s, 4));
-    let [ratio, low, high] = told.texts();
+    let [ratio, low, high] = comparison.texts();
     let mut cells = vec![line.config.clone(), side(0), side(1), ratio, format!("{low} – {high}")];
-    cells.extend([p_text(told.p()), told.pairing_text(), told.verdict.as_str().to_owned(), note(told)]);
+    let verdict = comparison.verdict.as_str().to_owned();
+    cells.extend([p_text(comparison.p()), comparison.pairing_text(), verdict, note(comparison)]);
     cells
 }
 
-/// The configs that are not compared, a line for each reason, the most common one first. Reasons that differ in numbers
-/// alone are one. A line names `most` configs.
+/// The configs that are not compared, a line for each reason, the most common one first. Reasons that differ only in
+/// numbers are combined. A line names at most `most` configs.
 ///
 /// ```text
 /// 24 configs are not compared: only the second side has it: resnet50 bs16, resnet50 bs32 and 22 more
@@ -39,7 +40,7 @@ fn cells(line: &Line, told: &Told) -> Vec<String> {
 pub fn apart_text(versus: &Versus, most: usize) -> Vec<String> {
     let mut groups: Vec<(String, &str, Vec<&str>)> = Vec::new();
     for line in &versus.lines {
-        let Err(reason) = &line.told else { continue };
+        let Err(reason) = &line.result else { continue };
         let words = without_numbers(reason);
         match groups.iter_mut().find(|(known, ..)| *known == words) {
             Some((.., configs)) => configs.push(&line.config),
@@ -67,20 +68,20 @@ fn few(names: &[&str], most: usize) -> String {
     format!("{}{more}", names[..names.len().min(most)].join(", "))
 }
 
-fn note(told: &Told) -> String {
-    let corrected = told.is_open_by_correction().then(|| "open by Holm's correction alone".to_owned());
-    let repeats = told.would_decide.map(|WouldDecide { repeats, verdict }| {
+fn note(comparison: &ConfigComparison) -> String {
+    let corrected = comparison.is_open_by_correction().then(|| "open only by Holm's correction".to_owned());
+    let repeats = comparison.would_decide.map(|WouldDecide { repeats, verdict }| {
         format!("about {repeats} repeats would decide: {}", verdict.as_str())
     });
     corrected.into_iter().chain(repeats).collect::<Vec<_>>().join("; ")
 }
 
-/// A p-value with two digits, and none below a thousandth: what is smaller rests on the tails of the distribution.
+/// A p-value with two digits, or `< 0.001`: smaller ones depend on the extreme tails of the distribution.
 fn p_text(p: f64) -> String {
     if p < 0.001 { "< 0.001".to_owned() } else { significant(p, 2) }
 }
 
-/// What differs between the sides, a line for each.
+/// The differences between the sides, a line for each.
 pub fn differences_text(versus: &Versus) -> Vec<String> {
     let compared = versus.comparison.configs.len();
     let line = |difference: &crate::analysis::versus::Difference| match difference.configs {
@@ -90,7 +91,7 @@ pub fn differences_text(versus: &Versus) -> Vec<String> {
     versus.differences.iter().map(line).collect()
 }
 
-/// The geometric mean of several ratios, in a sentence. If they disagree, what they depend on.
+/// The geometric mean of several ratios, in a sentence. If they disagree, the setting that they depend on.
 pub fn geometric_mean_text(versus: &Versus) -> Option<String> {
     if let Some(disagreement) = disagreement("", versus) {
         return Some(format!("There is no common ratio: it {}.", disagreement.text()));
@@ -104,12 +105,12 @@ pub fn geometric_mean_text(versus: &Versus) -> Option<String> {
     Some(format!("The geometric mean of {} is {mean} ({low} – {high}).", count_text(configs, "ratio")))
 }
 
-/// How many configs got which verdict: `3 faster, 1 cannot tell, 1 not compared`.
+/// The number of configs per verdict: `3 faster, 1 cannot tell, 1 not compared`.
 pub fn outcome_text(versus: &Versus) -> String {
     use crate::analysis::compare::Verdict;
-    let told = || versus.lines.iter().filter_map(|line| line.told.as_ref().ok());
-    let count = |verdict: Verdict| told().filter(|told| told.verdict == verdict).count();
-    let apart = versus.lines.iter().filter(|line| line.told.is_err()).count();
+    let comparisons = || versus.lines.iter().filter_map(|line| line.result.as_ref().ok());
+    let count = |verdict: Verdict| comparisons().filter(|comparison| comparison.verdict == verdict).count();
+    let apart = versus.lines.iter().filter(|line| line.result.is_err()).count();
     let counts = Verdict::ALL.map(|verdict| (count(verdict), verdict.as_str()));
     let words: Vec<String> = counts
         .into_iter()

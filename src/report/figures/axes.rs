@@ -1,4 +1,4 @@
-//! What each axis brings: a forest plot for each of its values, as `compare` draws it.
+//! Effect of each axis: a forest plot for each of its values, as `compare` draws it.
 
 use crate::analysis::Analysis;
 use crate::analysis::axes::Effect;
@@ -9,12 +9,12 @@ use crate::report::figure::{Drawing, Figure, further};
 
 pub(in crate::report) const AXES: Figure = Figure {
     name: "axes",
-    heading: "What each axis brings",
+    heading: "Effect of each axis",
     one_per: "value of an axis, but for its reference",
     needs: "It needs an axis with two values, and a config with three runs of both.",
     explanation: "\
 A line is a config, with its network, batch and all else that the two sides have in common. Its marker is the ratio of
-throughputs, and its bar the 95 % interval. The shape is the verdict that `orchestrate compare` gives. The last line is
+throughputs, and its bar the 95 % interval. The shape is the verdict of `orchestrate compare`. The last line is
 the geometric mean of all ratios, if they do not disagree. A hollow circle beside 1 is left open by Holm's
 correction for the number of configs; its bar is the interval of that config alone.",
     columns: effect_sections,
@@ -45,13 +45,13 @@ fn of_effect(effect: &Effect) -> Vec<Drawing> {
     svgs.into_iter().zip(divided(effect, parts)).zip(1..).map(drawing).collect()
 }
 
-/// The lines of each of the `parts` of a plot. Those without a ratio, which are drawn nowhere, are in the last one.
+/// The lines of each of the `parts` of a plot. Those without a ratio, which are not drawn, are in the last one.
 fn divided(effect: &Effect, parts: usize) -> Vec<Vec<&Line>> {
     let Some(last) = parts.checked_sub(1) else { return Vec::new() };
     let mut divided = vec![Vec::new(); parts];
     let mut drawn = 0;
     for line in &effect.versus.lines {
-        let is_drawn = line.told.is_ok();
+        let is_drawn = line.result.is_ok();
         let part = if is_drawn { last.min(drawn / forest::MOST) } else { last };
         divided[part].push(line);
         drawn += usize::from(is_drawn);
@@ -78,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn no_two_drawings_have_one_name() {
+    fn drawings_have_unique_names() {
         let mut study = StudyBuilder::new();
         for (lr, other) in [(1, 1), (2, 1), (3, 1), (1, 2)] {
             let key = |repeat| key("cpu", "resnet18", 4, repeat);
@@ -93,7 +93,7 @@ mod tests {
 
     /// 61 configs with a ratio, and one that a side never ran.
     #[test]
-    fn a_long_plot_is_divided_and_each_part_has_its_own_numbers() {
+    fn a_long_plot_is_divided_with_numbers_for_each_part() {
         let mut study = StudyBuilder::new();
         for (batch, steps) in (1..=62).flat_map(|batch| [(batch, 1), (batch, 2)]) {
             let key = |repeat| key("cpu", "resnet18", batch, repeat);

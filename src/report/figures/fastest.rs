@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn settings_that_all_lines_have_are_said_once() {
+    fn common_settings_are_printed_once() {
         let study =
             StudyBuilder::new().run("gpu", "vgg16", 8, 1, 5.0).run("gpu", "resnet18", 8, 1, 9.0).build();
         let svg = &draw(&analyse(&study))[0].svg;

@@ -25,7 +25,7 @@ Each plot is a row, each line one of its runs: the seconds of an iteration over 
 iterations is drawn in 60 parts. The line is the median of each part, and the area behind it goes from the least to the
 greatest seconds. A dashed line is a run that is left out.
 
-The marks of the runs stand below the name of the row. Rows with marked runs come first, and no more than 60 rows are
+The marks of the runs are below the name of the row. Rows with marked runs come first, and no more than 60 rows are
 drawn. The files `iterations.csv` of the store have all iterations.",
     columns: trace_sections,
     keys: Keys::WITHIN_ROWS,
@@ -74,7 +74,7 @@ fn plots(sheet: &mut Sheet, pair: &[RowTraces], analysis: &Analysis<'_>) {
         sheet.at += LINE;
         let (ink, marks) = marks_line(row, &traces.traces);
         sheet.svg.text((left, sheet.at - 3.0), SMALL, Anchor::Start, ink, &cut(&marks, SMALL, width));
-        // The number at the top of the axis stands a little higher than the plot.
+        // The number at the top of the axis is a little above the plot.
         sheet.at += 5.0;
         let y = seconds_axis(&traces.traces);
         let beside =
@@ -94,7 +94,7 @@ fn marks_line(row: &Row<'_>, traces: &[Trace]) -> (&'static str, String) {
     if names.is_empty() { (GREY, "no marks".to_owned()) } else { (ALARM, names.join(", ")) }
 }
 
-/// The axis of the seconds, wherever it stands.
+/// The axis of the seconds; the caller moves it to its place.
 fn seconds_axis(traces: &[Trace]) -> Scale {
     let parts = || traces.iter().flat_map(|trace| &trace.parts);
     let most = parts().map(|part| part.greatest_s).fold(0.0, f64::max);

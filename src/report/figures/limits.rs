@@ -1,4 +1,4 @@
-//! Where the time of the fastest configs goes, and what limits them: a stacked bar for each network and env.
+//! The time and the limits of the fastest configs: a stacked bar for each network and env.
 
 use super::time::{BAR, Member, STEP, bar, hollow_note, legend};
 use crate::analysis::Analysis;
@@ -13,12 +13,12 @@ use crate::report::svg::Anchor;
 
 pub(in crate::report) const LIMITS: Figure = Figure {
     name: "limits",
-    heading: "Where the time of the fastest configs goes",
+    heading: "Time of the fastest configs",
     one_per: "report",
     needs: "It needs an `ops` job, which profiles a few iterations by operator.",
     explanation: "\
 A bar is the iteration of the fastest config of a network and env that was profiled: the shares of the time in each kind
-of operator. Above it stand what limits the config, and its share of the device's peak at the same precision.",
+of operator. Above it are the limit of the config, and its share of the device's peak at the same precision.",
     columns: time_sections,
     keys: Keys::OF_ROWS,
     draw,
@@ -35,7 +35,7 @@ fn draw(analysis: &Analysis<'_>) -> Vec<Drawing> {
     if members.is_empty() {
         return Vec::new();
     }
-    let title = "Where the time of the fastest goes".to_owned();
+    let title = "Time of the fastest configs".to_owned();
     let mut sheet = Sheet::narrow(&title, "share of a profiled iteration, in percent");
     legend(&mut sheet, &members);
     let step = STEP + LINE;
@@ -72,7 +72,7 @@ mod tests {
     use crate::analysis::fixture::study_with_operators;
 
     #[test]
-    fn the_fastest_config_with_a_profile_has_a_bar_with_what_limits_it() {
+    fn the_fastest_config_with_a_profile_has_a_bar_with_its_limit() {
         let study = study_with_operators();
         let analysis = analyse(&study);
         let [drawing] = &draw(&analysis)[..] else { panic!("one drawing") };

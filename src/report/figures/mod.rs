@@ -22,8 +22,8 @@ pub(super) use fastest::FASTEST;
 pub(super) use limits::LIMITS;
 pub(super) use time::TIME;
 
-/// Every figure, in the order of the pages. This table decides what is drawn and written, the sections of both pages,
-/// which files of an earlier report are removed, and what the manual says.
+/// Every figure, in the order of the pages. This table determines the drawings, the sections of both pages,
+/// which files of an earlier report are removed, and the reference in the manual.
 pub const FIGURES: &[Figure] = &[
     FASTEST,
     LIMITS,

@@ -19,8 +19,8 @@ pub(super) const OPERATORS: Figure = Figure {
 Each circle is an operator with inputs of one shape, of the 20 that take longest. Its area is its share of an iteration.
 Its place is its FLOPs ÷ its compulsory bytes, and its FLOPs ÷ its seconds.
 
-- Compulsory bytes are those of its inputs and outputs, each once. What it really moves can be more, or less where its
-  data stay in a cache. So a point can lie above the sloping roof.
+- Compulsory bytes are those of its inputs and outputs, each once. The real traffic can be more, or less where its
+  data stay in a cache. So a point can be above the sloping roof.
 - An operator without a FLOP, such as an addition or a copy, has no place on this axis. The key has its share of the
   bandwidth.",
     columns: operator_sections,
@@ -101,7 +101,7 @@ mod tests {
     use crate::analysis::fixture::study_with_operators;
 
     #[test]
-    fn operators_are_drawn_with_their_share_of_the_time_and_what_limits_them() {
+    fn operators_are_drawn_with_their_time_and_limit() {
         let study = study_with_operators();
         let analysis = analyse(&study);
         let [drawing] = &draw(&analysis)[..] else { panic!("one row has a profile") };

@@ -1,4 +1,4 @@
-//! The runs of each machine in the order of time: drift, blocks, and what stands out.
+//! The runs of each machine in the order of time: drift, blocks, and outliers.
 
 use crate::analysis::Analysis;
 use crate::analysis::sequence::{Block, Placed, Sequence};
@@ -19,12 +19,12 @@ pub(super) const ORDER: Figure = Figure {
     needs: "It needs a row with two runs that count.",
     explanation: "\
 Each mark is a run, from left to right in the order in which a machine ran them, at its distance from its row's
-throughput. What slows a machine for a while shows here, whatever it ran. Marks are those of the figure above: hollow is
-left out, a triangle counts although it is marked, and a wedge lies beyond the edge.
+throughput. A temporary slowdown of a machine is visible for all configs. Marks are those of the figure above: hollow is
+left out, a triangle counts although it is marked, and a wedge is beyond the edge.
 
 Bands are blocks, runs of one repeat that were made together; the number is that of the repeat. A bar across a block is
 the median of its runs, if three or more count. The drift is a robust slope (Theil and Sen) over all runs that count,
-multiplied by their number. Its 95 % interval stands beside it, without ends if neighbouring runs are too alike.",
+multiplied by their number. Its 95 % interval is beside it, without ends if neighbouring runs correlate too much.",
     columns: run_sections,
     keys: Keys::RUNS,
     draw,
@@ -144,7 +144,7 @@ fn ends(block: &Block, x: &Scale) -> [f64; 2] {
         .map(|place| x.place(place.clamp(x.low, x.high)))
 }
 
-/// Shades every second block, and writes the repeat above those that are wide enough. If no block has two runs, there
+/// Shades every second block, and writes the repeat above wide ones. If no block has two runs, there
 /// is nothing to shade.
 fn bands(svg: &mut Svg, blocks: &[&Block], area: &Area, x: &Scale) {
     if blocks.iter().all(|block| block.places[0] == block.places[1]) {

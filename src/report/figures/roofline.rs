@@ -1,8 +1,8 @@
 //! The roofline of a device: roofs, knees, and configs as points. Few points have numbers and a key below the plot. Of
-//! many, those that differ in the batch alone are joined, and the lines have names.
+//! many, those that differ only in the batch are joined, and the lines have names.
 //!
 //! Points with counted bytes are filled, points with modelled bytes hollow. Points with estimated bytes are not drawn:
-//! they lie on the roof by construction.
+//! they are on the roof by construction.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -37,10 +37,10 @@ Each point is a config. The horizontal axis is its arithmetic intensity, the FLO
 the FLOP/s that it attains. Up to 16 points have numbers and a key; of more, lines join those that differ in the batch
 alone. The sloping roof is the memory bandwidth, and each flat roof is the peak at a precision.
 They meet at the knee.
-A dotted roof is the peak at the clock that was seen, if the peak says which clock it is for.
+A dotted roof is the peak at the observed clock, if the nominal clock of the peak is known.
 
 - A filled point has bytes that were counted on the device. Only its place shows which roof bounds its config, and
-  it shows nothing if the host holds the config up, or if its memory spilled.
+  it shows nothing if the host slows the config down, or if its memory spilled.
 - A hollow point has modelled bytes: every layer reads its inputs and weights and writes its outputs once, forward and
   backward. The optimizer's step adds what it reads and writes. Caches and fusion save real bytes, and second passes
   add some, so its place shows no bound.
@@ -55,7 +55,7 @@ reports. They lie on that roof by construction and are not drawn.",
     draw,
 };
 
-/// The most points that have numbers and a key. More could not be found in it.
+/// The most points that have numbers and a key. A longer key would be unreadable.
 const NUMBERED: usize = 16;
 
 /// A point, ready to be drawn.
@@ -64,7 +64,7 @@ struct Drawn<'r, 'a> {
     row: &'r Row<'a>,
     look: Look<'static>,
     at: (f64, f64),
-    /// The heights between which its throughput lies; `None` if that is one.
+    /// The heights of the range of its throughput; `None` if it is a single value.
     ends: Option<[f64; 2]>,
 }
 
@@ -136,7 +136,7 @@ fn key_line(point: &Point, row: &Row<'_>, unit: Unit) -> String {
     )
 }
 
-/// The intensities and the heights that the axes have to show.
+/// The intensities and the heights that the axes must cover.
 fn extent(
     flat: &[FlatRoof],
     at_clock: &[RoofAtClock],
@@ -152,7 +152,7 @@ fn extent(
     (intensities, attained.chain(roofs.iter().copied()).collect())
 }
 
-/// The roofs at the clocks that were seen, one per precision whose peak says its clock.
+/// The roofs at the observed clocks, one per precision whose peak has a nominal clock.
 fn roofs_at_clock(roofline: &Roofline<'_>, analysis: &Analysis<'_>) -> Vec<RoofAtClock> {
     let of_precision = |precision: &Precision| {
         let rows: BTreeSet<usize> = roofline.points.iter().map(|point| point.row).collect();
@@ -195,7 +195,7 @@ pub(super) fn device_text(roofline: &Roofline<'_>, all: &[Roofline<'_>]) -> Stri
     if all.iter().filter(is_alike).count() > 1 { format!("{device} ({name})") } else { device.clone() }
 }
 
-/// What a browser shows of a point.
+/// The hover text of a point.
 pub(super) fn hover_text(point: &Point, row: &Row<'_>) -> String {
     let above = if point.is_above_roof() { "\nabove its roof!" } else { "" };
     format!(
@@ -241,7 +241,7 @@ fn joined<'d, 'r, 'a>(
     found
 }
 
-/// Joins points that differ in the batch alone, and writes the name of each line beside its largest batch.
+/// Joins points that differ only in the batch, and writes the name of each line beside its largest batch.
 fn draw_lines(sheet: &mut Sheet, plot: &mut Plot, drawn: &[Drawn<'_, '_>], analysis: &Analysis<'_>) {
     let lines = joined(drawn, analysis);
     for (_, members) in &lines {
@@ -263,7 +263,7 @@ fn draw_lines(sheet: &mut Sheet, plot: &mut Plot, drawn: &[Drawn<'_, '_>], analy
     }
     let models: Vec<(Look<'_>, String)> = legend(drawn);
     sheet.legend(&models.iter().map(|(look, name)| (*look, name.as_str())).collect::<Vec<_>>());
-    sheet.paragraph(GREY, "Lines join batches; a name stands beside the largest one or the least one.");
+    sheet.paragraph(GREY, "Lines join batches; a name is beside the largest one or the least one.");
     if let Some(sentence) = without_room(&nameless) {
         sheet.paragraph(GREY, &sentence);
     }
@@ -272,7 +272,7 @@ fn draw_lines(sheet: &mut Sheet, plot: &mut Plot, drawn: &[Drawn<'_, '_>], analy
 /// The most names in a sentence. A longer list would be longer than the figure.
 const MOST_NAMES: usize = 6;
 
-/// Which names found no room.
+/// A sentence with the names that found no room.
 fn without_room(names: &[&str]) -> Option<String> {
     let (listed, others) = names.split_at(names.len().min(MOST_NAMES));
     let listed = (!listed.is_empty()).then(|| listed.join(", "))?;
@@ -353,14 +353,14 @@ mod tests {
     }
 
     #[test]
-    fn names_without_room_are_listed_as_long_as_they_are_few() {
+    fn a_few_names_without_room_are_listed() {
         let names: Vec<String> = (1..=8).map(|number| format!("n{number}")).collect();
-        let told =
+        let sentence =
             |count: usize| without_room(&names.iter().take(count).map(String::as_str).collect::<Vec<_>>());
-        assert_eq!(told(0), None);
-        assert_eq!(told(2).unwrap(), "No room was left for the names of n1, n2.");
+        assert_eq!(sentence(0), None);
+        assert_eq!(sentence(2).unwrap(), "No room was left for the names of n1, n2.");
         let all =
             "No room was left for the names of n1, n2, n3, n4, n5, n6 and 2 more; the CSV file has them.";
-        assert_eq!(told(8).unwrap(), all);
+        assert_eq!(sentence(8).unwrap(), all);
     }
 }

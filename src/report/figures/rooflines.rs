@@ -19,7 +19,7 @@ pub(super) const ROOFLINES: Figure = Figure {
     needs: "It needs two devices with peaks, each with a point below its roofs.",
     explanation: "\
 The roofs of every device, each in its own colour and dashes, with the configs of all envs. The flat roof is the highest
-peak among the precisions that ran there. The point of a config lies below the roofs of its own colour alone. The figure
+peak among the precisions that ran there. Only the roofs of its own colour apply to the point of a config. The figure
 of each env says which config is which.",
     columns: point_sections,
     keys: Keys::WITHIN_ROWS,

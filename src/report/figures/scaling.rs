@@ -20,12 +20,12 @@ pub(super) const SCALING: Figure = Figure {
     one_per: "five plots of at most seven lines, env by env",
     needs: "It needs two batches of a network that differ in nothing else, each with a run that counts.",
     explanation: "\
-Each line is what larger batches bring to one network, precision and set of parameters: the throughput ÷ that of
+Each line is the gain from larger batches for one network, precision and set of parameters: the throughput ÷ that of
 the least batch, on logarithmic axes. Dotted lines are lines of equal efficiency, which is that gain ÷ the ratio of the
 batches. On the line of 100 %, twice the batch takes no more time, so the device had room.
 
 A filled marker is the knee: the least batch after which every step adds less than 10 % per doubling of the batch.
-More batch than that brings little. A line without a filled marker still grows by 10 % or more at its end. Throughputs
+Larger batches are hardly faster. A line without a filled marker still grows by 10 % or more at its end. Throughputs
 decide, so with few runs that scatter, the knee can be off by a batch.
 
 Lines of an env that begin at different batches are in different plots, because each gain is relative to the batch
@@ -52,7 +52,7 @@ const EFFICIENCIES: [f64; 4] = [1.0, 0.5, 0.25, 0.125];
 /// An env, a batch, and the curves of that env that begin at that batch.
 type Group<'r> = (&'r str, u32, Vec<&'r Curve>);
 
-/// What a plot shows.
+/// The curves of a plot.
 struct Panel<'r> {
     heading: String,
     /// The batch at which all of its curves begin.
@@ -126,7 +126,7 @@ fn plot(sheet: &mut Sheet, panel: &Panel<'_>, analysis: &Analysis<'_>) {
     let steps = || curves.iter().flat_map(|curve| &curve.steps);
     let most = steps().map(|step| step.gain).fold(1.0, f64::max);
     let least = steps().map(|step| step.gain).fold(1.0, f64::min);
-    // The percentages of the efficiencies stand in the room above all curves.
+    // The percentages of the efficiencies are in the room above all curves.
     let above = (1.15 * most / least).powf(0.16).max(1.25);
     let scale = |area: &Area| area.upwards(Kind::Log, least / 1.15, most * above);
     let anywhere = Area { left: 0.0, top: 0.0, right: 1.0, bottom: 1.0 };
@@ -204,14 +204,14 @@ mod tests {
     use crate::analysis::fixture::StudyBuilder;
 
     /// A plot: its heading, the batch at which its curves begin, and their networks.
-    type Told = (String, u32, Vec<String>);
+    type PanelTexts = (String, u32, Vec<String>);
 
     /// Twice the batch trains twice as fast.
     fn perfect(study: StudyBuilder, env: &str, model: &str, batches: &[u32]) -> StudyBuilder {
         batches.iter().fold(study, |study, batch| study.runs(env, model, *batch, &[f64::from(*batch)]))
     }
 
-    /// Perfect scaling from batch 32 on lay on the line of 50 % beside a curve that began at 16.
+    /// A regression test: perfect scaling from batch 32 on was on the line of 50 % if another curve began at 16.
     #[test]
     fn the_curves_of_a_plot_begin_at_the_same_batch() {
         let study = perfect(StudyBuilder::new(), "cpu", "alexnet", &[32, 64]);
@@ -220,11 +220,11 @@ mod tests {
         let study = perfect(study, "gpu", "resnet18", &[16, 32]).build();
         let analysis = analyse(&study);
         let model = |curve: &&Curve| analysis.rows[curve.steps[0].row].config.model.to_string();
-        let told: Vec<Told> = panels(&analysis)
+        let found: Vec<PanelTexts> = panels(&analysis)
             .into_iter()
             .map(|panel| (panel.heading, panel.first, panel.curves.iter().map(model).collect()))
             .collect();
-        let panel = |heading: &str, first: u32, models: &[&str]| -> Told {
+        let panel = |heading: &str, first: u32, models: &[&str]| -> PanelTexts {
             (heading.to_owned(), first, models.iter().map(|model| (*model).to_owned()).collect())
         };
         let expected = [
@@ -232,7 +232,7 @@ mod tests {
             panel("cpu, from batch 16", 16, &["resnet18"]),
             panel("gpu", 16, &["resnet18"]),
         ];
-        assert_eq!(told, expected);
+        assert_eq!(found, expected);
         let drawings = draw(&analysis);
         let [drawing] = &drawings[..] else { panic!("{} drawings", drawings.len()) };
         for heading in ["cpu, from batch 32", "cpu, from batch 16", "gpu"] {
@@ -241,9 +241,9 @@ mod tests {
         assert_eq!(drawing.numbers.read().rows.len(), 8);
     }
 
-    /// In a plot of perfect scaling alone, the curve lies on the line of 100 %, wherever it begins.
+    /// Curves of perfect scaling are on the line of 100 %, at any first batch.
     #[test]
-    fn perfect_scaling_lies_on_the_line_of_100_percent() {
+    fn perfect_scaling_is_on_the_line_of_100_percent() {
         let study = perfect(StudyBuilder::new(), "cpu", "resnet18", &[16, 32]);
         let study = perfect(study, "cpu", "vgg16", &[32, 64]).build();
         let drawings = draw(&analyse(&study));

@@ -1,4 +1,4 @@
-//! Every run: how far its throughput is from that of its row, one line per row.
+//! Every run: the distance of its throughput from that of its row, one line per row.
 
 use crate::analysis::Analysis;
 use crate::analysis::group::{Row, unit};
@@ -22,9 +22,9 @@ pub(super) const SCATTER: Figure = Figure {
     explanation: "\
 A line is a row, with its network, precision, batch and what else varies. A mark is a run, at its distance from the
 throughput of its row. So the rows of all networks share an axis. A disc is a run that counts, a triangle one that
-counts although it is marked, and a hollow disc one that is left out. A wedge at an edge is a run that lies beyond it.
+counts although it is marked, and a hollow disc one that is left out. A wedge at an edge is a run beyond it.
 
-At the right stand n and the throughput. A row with fewer than two runs that count has no line: the
+At the right are n and the throughput. A row with fewer than two runs that count has no line: the
 throughput would be the run itself.",
     columns: run_sections,
     keys: Keys::RUNS,
@@ -122,7 +122,7 @@ fn of_rows(title: &str, members: &[Member<'_>], analysis: &Analysis<'_>) -> Stri
 fn notes(sheet: &mut Sheet, unit: &str) {
     let text = format!(
         "Right: n, and the throughput in {unit} per s. Disc: a run. Triangle: it counts although it is marked. Hollow: it \
-         is left out. Wedge: it lies beyond the edge."
+         is left out. Wedge: it is beyond the edge."
     );
     sheet.paragraph(GREY, &text);
 }

@@ -1,8 +1,8 @@
 //! Throughput by batch size: one line per network, precision and varying parameters. If an env has many lines, each of
-//! its networks gets a plot of its own.
+//! its networks has a separate plot.
 //!
 //! A disc is a run, hollow if it is left out of the statistics. Lines connect the throughputs of rows; bars are their
-//! 95 % intervals, and there is none below three runs. The names of lines stand beside their ends.
+//! 95 % intervals, which need three runs. The names of lines are beside their ends.
 
 use crate::analysis::group::{Row, unit};
 use crate::analysis::table::{Keys, run_sections, runs_table};
@@ -30,7 +30,7 @@ geometric mean of its runs. Lines connect those of one network, precision and se
 seven lines, each network has a plot with its own axis.
 
 A bar is the 95 % interval of a row: Student's, on the logs of its runs. It needs n ≥ 3, and the figure
-says how many runs the bars rest on. A row of fewer runs has no bar. Where a bar has no cap, it goes on beyond the
+has the number of runs behind the bars. A row of fewer runs has no bar. A bar without a cap continues beyond the
 plot.",
     columns: run_sections,
     keys: Keys::RUNS,
@@ -45,7 +45,7 @@ const PLOTS: usize = 6;
 /// The most room for the names of lines beside a plot.
 const NAMES: f64 = 255.0;
 
-/// How far beyond the fastest run a bar widens the throughput axis, as a factor.
+/// The most that a bar extends the throughput axis beyond the fastest run, as a factor.
 const ROOM: f64 = 1.3;
 
 /// The throughput axis is logarithmic if the ratio of the fastest to the slowest run exceeds this.
@@ -114,7 +114,7 @@ fn missing<'l, 'r: 'l, 'a: 'r>(lines: impl Iterator<Item = &'l Line<'r, 'a>>) ->
     lines.filter_map(text).collect()
 }
 
-/// A linear axis that starts at 0, or a logarithmic one if slow runs would otherwise lie on the axis.
+/// A linear axis that starts at 0, or a logarithmic one if slow runs would otherwise be on the axis.
 fn rate_scale(area: &Area, rows: &[&Row<'_>]) -> Scale {
     let values = || rows.iter().flat_map(|row| rates(row)).map(|(rate, _)| rate);
     let (least, most) = (values().fold(f64::INFINITY, f64::min), values().fold(0.0, f64::max));
@@ -182,7 +182,7 @@ fn draw_line(svg: &mut Svg, line: &Line<'_, '_>, (index, of): (usize, usize), x:
         if let Some(rate) = row.samples_per_s() {
             svg.linked_marker((at, y.place(rate)), look(index), &hover::of_row(row), &row_anchor(row));
         }
-        // Runs are drawn last, to show within a marker how close they are.
+        // Runs are drawn last, so that they are visible on a marker.
         for (rate, run) in rates(row) {
             let (place, look) = ((at, y.place(rate)), run_look(ink, run.counts()));
             svg.linked_marker(place, look, &hover::of_run(row, run), &run_anchor(row, run));

@@ -1,4 +1,4 @@
-//! Where the time of an iteration goes: one stacked bar per row.
+//! The time of an iteration by part: one stacked bar per row.
 
 use crate::analysis::Analysis;
 use crate::analysis::group::Row;
@@ -90,7 +90,7 @@ fn of_members(title: &str, members: &[Member<'_>], analysis: &Analysis<'_>) -> S
     sheet.finish()
 }
 
-/// Says what a hollow bar is, if there is one.
+/// Explains hollow bars, if there are any.
 pub(super) fn hollow_note(sheet: &mut Sheet, members: &[Member<'_>]) {
     if members.iter().any(|(_, _, breakdown)| !breakdown.is_representative()) {
         sheet.paragraph(
@@ -100,7 +100,7 @@ pub(super) fn hollow_note(sheet: &mut Sheet, members: &[Member<'_>]) {
     }
 }
 
-/// What the colours stand for: the parts that any of `members` has.
+/// The legend of the colours: the parts that any of `members` has.
 pub(super) fn legend(sheet: &mut Sheet, members: &[Member<'_>]) {
     let is_there = |part: &Part| members.iter().any(|(_, _, it)| it.share(*part) >= LEAST_SHOWN);
     let parts: Vec<Part> = Part::ALL.into_iter().filter(is_there).collect();
@@ -114,10 +114,10 @@ pub(super) fn legend(sheet: &mut Sheet, members: &[Member<'_>]) {
     sheet.legend(&entries);
 }
 
-/// A part that takes less of an iteration has no place in the legend.
+/// A part with a smaller share of an iteration is not in the legend.
 const LEAST_SHOWN: f64 = 0.001;
 
-/// A number stands on a part from this width on.
+/// The least width of a part with a number on it.
 const NUMBERED: f64 = 24.0;
 
 pub(super) fn bar(svg: &mut Svg, area: &Area, middle: f64, row: &Row<'_>, breakdown: &Breakdown<'_>) {
@@ -161,7 +161,7 @@ mod tests {
     use crate::analysis::fixture::study_with_operators;
 
     #[test]
-    fn a_bar_shows_each_part_of_an_iteration_and_what_limits_it() {
+    fn a_bar_shows_each_part_of_an_iteration_and_its_limit() {
         let study = study_with_operators();
         let analysis = analyse(&study);
         let [drawing] = &draw(&analysis)[..] else { panic!("one env") };

@@ -1,4 +1,4 @@
-//! What a sample costs against how fast it is: one plot per network and unit, with the front of what nothing beats.
+//! Cost against throughput: one plot per network and unit, with the Pareto front.
 
 use crate::analysis::Analysis;
 use crate::analysis::table::{Keys, offer_sections, offer_table};
@@ -18,19 +18,19 @@ pub(super) const TRADEOFF: Figure = Figure {
     one_per: "unit and price: dollars, energy of the processor, energy of the GPU",
     needs: "\
 It needs two rows of a network and unit with a measured energy, or with envs whose `usd_per_hour` differ. If they do not
-differ, dollars say the same as throughput.",
+differ, dollars show the same as throughput.",
     explanation: "\
 Each marker is a row: its throughput, and what a sample costs at that throughput. Further right is faster,
 further down is cheaper. A filled marker is on the front: no other row of the plot is as fast and as cheap, and
-better in one of the two. The line joins them. Shapes and colours are envs; a name says precision, batch and what else
+better in one of the two. The line joins them. Shapes and colours are envs; a name has precision, batch and what else
 varies.
 
-Each network has a plot of its own, because a sample of another network is other work. If rows of a network count their
-samples in different units, each unit has a plot of its own, too. Energies are medians over the runs that have one, by
-counter or by samples of the power.
+Each network has a separate plot, because a sample of another network is different work. If rows of a network count
+their samples in different units, each unit has a separate plot, too. Energies are medians over the runs that have one,
+by counter or by samples of the power.
 
 The axes are logarithmic, so rows that cost nothing are on the lower edge of their plot. Rows without a price or
-without that energy are not shown; a sentence below the plots says how many there are.",
+without that energy are not shown; a sentence below the plots has their number.",
     columns: offer_sections,
     keys: Keys::WITHIN_ROWS,
     draw,
@@ -96,7 +96,7 @@ fn of_networks(title: &str, tradeoffs: &[&Tradeoff], analysis: &Analysis<'_>) ->
 
 /// The sentences below the plots of `tradeoffs`, which are of one price.
 fn notes(tradeoffs: &[&Tradeoff]) -> Vec<String> {
-    let front = "Filled, and joined by the line: nothing of that plot is both faster and cheaper.";
+    let front = "Filled, and joined by the line: no other row of the plot is both faster and cheaper.";
     let mut notes = vec![front.to_owned()];
     if tradeoffs.iter().flat_map(|of| &of.offers).any(Offer::is_free) {
         notes.push("On the lower edge: rows that cost nothing.".to_owned());
@@ -163,7 +163,7 @@ fn plot(sheet: &mut Sheet, tradeoff: &Tradeoff, envs: &[&str], analysis: &Analys
         let look = look(env, offer.is_on_front);
         sheet.svg.linked_marker(at(offer), look, &text, &row_anchor(row));
     }
-    // Where there is room for some names only, those of the front come first.
+    // If there is only room for some names, those of the front come first.
     let others = tradeoff.offers.iter().filter(|offer| !offer.is_on_front);
     let named = front.into_iter().map(|offer| (offer, INK)).chain(others.map(|offer| (offer, GREY)));
     for (offer, ink) in named {
@@ -214,7 +214,7 @@ mod tests {
         assert_eq!((usd.len(), usd[0]), (3, "0"));
     }
 
-    /// Each unit has drawings of its own, since the titles of the axes name it.
+    /// Each unit has separate drawings, since the titles of the axes name it.
     #[test]
     fn the_titles_and_the_headings_name_the_unit() {
         let in_samples = |study: StudyBuilder, batch: u32| {
@@ -247,7 +247,7 @@ mod tests {
         let drawings = draw(&analyse(&study));
         let [drawing] = &drawings[..] else { panic!("{} drawings", drawings.len()) };
         assert!(drawing.svg.contains(">1 row without a price is not shown.</text>"), "{}", drawing.svg);
-        let told = |price: Price, counts: [usize; 2]| {
+        let notes_for = |price: Price, counts: [usize; 2]| {
             let of = |without_price: usize| Tradeoff {
                 price,
                 model: "resnet18".into(),
@@ -258,7 +258,7 @@ mod tests {
             let [first, second] = counts.map(of);
             notes(&[&first, &second])[1..].to_vec()
         };
-        assert_eq!(told(Price::GpuEnergy, [1, 2]), ["3 rows without that energy are not shown."]);
-        assert!(told(Price::Dollars, [0, 0]).is_empty());
+        assert_eq!(notes_for(Price::GpuEnergy, [1, 2]), ["3 rows without that energy are not shown."]);
+        assert!(notes_for(Price::Dollars, [0, 0]).is_empty());
     }
 }

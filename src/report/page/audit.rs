@@ -12,9 +12,9 @@ use crate::text::{count_text, significant};
 pub(super) struct Audit {
     /// The rows with runs that marks leave out, or that were replaced for a mark.
     rows: Vec<AuditRow>,
-    /// How many rows have none, as a sentence.
+    /// The number of rows without such runs, as a sentence.
     others: String,
-    /// What leaving runs out does on the whole; `None` if no row has runs of both kinds.
+    /// The overall effect of leaving runs out; `None` if no row has runs of both kinds.
     bias: Option<String>,
     /// Whether the user includes the marked runs in the statistics.
     included: bool,

@@ -17,7 +17,7 @@ pub(super) struct CeilingRow {
     origin: String,
     confidence: String,
     source: String,
-    /// What else has to be known: the note of the file, and what was doubtful when it was measured.
+    /// The note of the file, and the doubts from its measurement.
     note: String,
 }
 

@@ -20,13 +20,13 @@ pub(super) struct ComplexityRow {
     intensity: String,
 }
 
-/// One line per network, precision, batch and optimizer, because the intensity depends on all of them; and one for each
-/// network whose worker counts. If the numbers of such a line depend on more than that, there is a line for each, which
-/// also names the parameters that vary.
+/// One line per network, precision, batch and optimizer, because the intensity depends on all of them; and one per
+/// network whose worker counts. If the numbers of such a line depend on further parameters, there is a line for each
+/// of their values, which also names them.
 pub(super) fn complexity(analysis: &Analysis<'_>) -> Vec<ComplexityRow> {
     let lines = analysis.rows.iter().filter_map(|row| Some((row, complexity_row(row)?)));
     let mut lines: Vec<(&Row<'_>, ComplexityRow)> = lines.collect();
-    // The label tells apart what no parameter does: envs, and the rows of a config.
+    // The label distinguishes lines with equal parameters: other envs, and the rows of a config.
     let additions: [fn(&Row<'_>) -> String; 2] = [parameters_text, |row| format!(" ({})", row.label())];
     for addition in additions {
         let ambiguous = ambiguous_texts(&lines);
@@ -74,10 +74,10 @@ fn complexity_row(row: &Row<'_>) -> Option<ComplexityRow> {
 
 /// `resnet18 fp32, 224 × 224 pixels, batch 16, sgd`
 fn network_text(key: &Key, described: Option<&Described>) -> String {
-    let Some(Described { input_size: size, optimizer, iterations_a_step, .. }) = described else {
+    let Some(Described { input_size: size, optimizer, iterations_per_step, .. }) = described else {
         return format!("{}, as its worker counts", key.model);
     };
-    let shared = match iterations_a_step {
+    let shared = match iterations_per_step {
         1 => String::new(),
         n => format!(" every {n} iterations"),
     };
@@ -85,7 +85,7 @@ fn network_text(key: &Key, described: Option<&Described>) -> String {
     format!("{} {}, {size} × {size} pixels, batch {}{optimizer}", key.model, key.precision, key.batch)
 }
 
-/// How the FLOPs of the rows are counted.
+/// The counting of the FLOPs of the rows, as a text.
 pub(super) fn convention_text(analysis: &Analysis<'_>, convention: FlopsConvention) -> String {
     let costs = || analysis.rows.iter().filter_map(|row| row.cost.as_ref().ok());
     let is_reported = costs().any(|cost| cost.described().is_none());
@@ -122,7 +122,7 @@ mod tests {
         key
     }
 
-    /// A run of a worker of one's own, which counts so many FLOPs per sample.
+    /// A run of a custom worker that counts `flops` per sample.
     fn counted(study: StudyBuilder, config: Key, flops: f64) -> StudyBuilder {
         let worker = WorkerTemplate::Command(["train.py".into()].into());
         study.run_with(Key { worker, ..config }, 10.0, |record| {
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_worker_counts_has_a_line_for_each_count() {
+    fn each_count_of_a_worker_has_a_line() {
         let of = |length| with(key("cpu", "gpt", 16, 1), "seq_len", length);
         let both = |flops| {
             let study = counted(StudyBuilder::new(), of(128), 2.5e9);
@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn counts_that_no_parameter_tells_apart_have_the_labels_of_their_rows() {
+    fn counts_with_equal_parameters_have_the_labels_of_their_rows() {
         let study = counted(StudyBuilder::new(), key("a", "gpt", 16, 1), 2.5e9);
         let study = counted(study, key("b", "gpt", 16, 1), 5e9);
         assert_eq!(

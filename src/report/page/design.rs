@@ -1,4 +1,4 @@
-//! What the matrix asks for: the jobs of each env.
+//! The design of the matrix: the jobs of each env.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -67,7 +67,7 @@ fn design_row(env: &str, keys: &[&Key]) -> DesignRow {
     }
 }
 
-/// The parameters that all jobs share, but for those at their defaults, and the worker.
+/// The parameters that all jobs share, except those at their defaults, and the worker.
 pub(super) fn settings(analysis: &Analysis<'_>) -> Vec<Fact> {
     let Some(first) = timing_keys(analysis).next() else { return Vec::new() };
     let is_shared =

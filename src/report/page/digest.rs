@@ -1,4 +1,4 @@
-//! What each section of the page comes to, in a line: what a reader sees of it before opening it.
+//! A summary line for each section of the page, visible while the section is closed.
 
 use std::collections::BTreeSet;
 
@@ -15,7 +15,7 @@ use crate::analysis::{Analysis, Study};
 use crate::record::Record;
 use crate::text::{count_text, duration_in_units, significant};
 
-/// How many effects are named.
+/// The most effects that are named.
 const EFFECTS: usize = 3;
 
 /// A line for each section.
@@ -32,7 +32,7 @@ pub(super) struct Digest {
     limitations: String,
 }
 
-/// The lines of `analysis`, whose observations and limitations are so many.
+/// The lines of `analysis` with `found` observations and `limits` limitations.
 pub(super) fn digest(study: &Study, analysis: &Analysis<'_>, [found, limits]: [usize; 2]) -> Digest {
     Digest {
         measurement: measurement(analysis),

@@ -54,7 +54,7 @@ pub(super) fn overview(study: &Study, analysis: &Analysis<'_>, records: &[&Recor
     .collect()
 }
 
-/// What `--include-marked` changed.
+/// The effect of `--include-marked`.
 fn included(analysis: &Analysis<'_>) -> String {
     let n: usize = analysis.rows.iter().map(Row::included).sum();
     format!("{n} in the statistics despite their marks (--include-marked)")
@@ -108,7 +108,7 @@ fn facts_of_all(hosts: &[&HostFacts]) -> Vec<Fact> {
     found.into_iter().filter_map(|(name, values)| maybe_fact(name, values_text(values))).collect()
 }
 
-/// `mains`, `mains (3 jobs), battery (1 job)`; `None` if nobody knows.
+/// `mains`, `mains (3 jobs), battery (1 job)`; `None` if unknown.
 fn values_text(values: Values) -> Option<String> {
     if let [(value, _)] = &values[..] {
         return value.clone();
@@ -195,7 +195,7 @@ fn env_facts(row: &Row<'_>, varying: &[String]) -> Vec<(String, String)> {
     facts
 }
 
-/// The only value, or several with what each is of: `2.8.0 (3 rows), 2.11.0 (1 row)`.
+/// The only value, or several, each with a label: `2.8.0 (3 rows), 2.11.0 (1 row)`.
 fn labelled<'a>(values: impl Iterator<Item = (&'a str, String)>) -> String {
     let values: Vec<(&str, String)> = values.collect();
     match &values[..] {
@@ -204,7 +204,7 @@ fn labelled<'a>(values: impl Iterator<Item = (&'a str, String)>) -> String {
     }
 }
 
-/// Where the numbers come from. If records differ, each value names its envs.
+/// The provenance of the numbers. If records differ, each value names its envs.
 pub(super) fn provenance(study: &Study, records: &[&Record]) -> Vec<Fact> {
     let unique = |value: &dyn Fn(&Record) -> Option<String>| -> Option<String> {
         let mut values: BTreeMap<String, BTreeSet<&str>> = BTreeMap::new();
@@ -255,7 +255,7 @@ mod tests {
         record
     }
 
-    fn told(records: &[Record]) -> Vec<(String, String)> {
+    fn machines(records: &[Record]) -> Vec<(String, String)> {
         let sections = hosts(&records.iter().collect::<Vec<_>>());
         let line = |section: Section| {
             let power = section.facts.into_iter().find(|fact| fact.name == "Power");
@@ -264,21 +264,21 @@ mod tests {
         sections.into_iter().map(line).collect()
     }
 
-    /// The first record alone said that all were on mains.
+    /// A regression test: the first record alone decided that all were on mains.
     #[test]
     fn the_facts_of_a_host_are_those_of_all_its_jobs() {
         let on = |source: &'static str| record(move |host| host.power_source = Some(source.into()));
         let mut records = vec![on("mains"), on("battery"), on("mains")];
         let name = || "book".to_owned();
-        assert_eq!(told(&records), [(name(), "mains (2 jobs), battery (1 job)".to_owned())]);
+        assert_eq!(machines(&records), [(name(), "mains (2 jobs), battery (1 job)".to_owned())]);
         records.push(record(|_| {}));
-        assert_eq!(told(&records)[0].1, "mains (2 jobs), battery (1 job), not reported (1 job)");
-        assert_eq!(told(&records[..1]), [(name(), "mains".to_owned())]);
-        assert_eq!(told(&records[3..]), [(name(), String::new())]);
+        assert_eq!(machines(&records)[0].1, "mains (2 jobs), battery (1 job), not reported (1 job)");
+        assert_eq!(machines(&records[..1]), [(name(), "mains".to_owned())]);
+        assert_eq!(machines(&records[3..]), [(name(), String::new())]);
     }
 
     #[test]
-    fn values_that_differ_say_what_each_is_of() {
+    fn different_values_are_labelled() {
         let mut records = [record(|_| {}), record(|_| {}), record(|_| {})];
         for (record, (env, revision)) in records.iter_mut().zip([("b", "abc"), ("a", "abc"), ("c", "def")]) {
             record.key.env = env.parse().unwrap();
@@ -295,7 +295,7 @@ mod tests {
         assert_eq!(git(&records), None);
     }
 
-    /// "2.11.0 / 2.8.0; 4" is a riddle.
+    /// "2.11.0 / 2.8.0; 4" would be ambiguous.
     #[test]
     fn rows_of_an_env_that_differ_are_counted() {
         let with = |version: &'static str| {
@@ -323,7 +323,8 @@ mod tests {
                 host.machine = Some(MachineIds { hardware: Some(id.repeat(32)), system: None });
             })
         };
-        let names = |records: &[Record]| told(records).into_iter().map(|(name, _)| name).collect::<Vec<_>>();
+        let names =
+            |records: &[Record]| machines(records).into_iter().map(|(name, _)| name).collect::<Vec<_>>();
         assert_eq!(
             names(&[id("b"), id("a"), id("b")]),
             ["book (machine aaaaaaaa)", "book (machine bbbbbbbb)"]

@@ -1,4 +1,4 @@
-//! The fastest config of each network in each env, as the first screen shows it.
+//! The fastest config of each network in each env, for the first screen.
 
 use serde::Serialize;
 
@@ -18,11 +18,11 @@ pub(super) struct FastestRow {
     anchor: String,
     /// The throughput; empty if there is none.
     rate: String,
-    /// Its interval, or the number of runs; why there is no result, if there is none.
+    /// Its interval, or the number of runs, or why there is no result.
     interval: String,
     /// The share of the peak in percent, if it is known.
     share: Option<String>,
-    /// What limits it.
+    /// Its limit.
     limit: String,
     is_marked: bool,
 }

@@ -19,7 +19,7 @@ const WIDEST: usize = 7;
 pub(super) struct Glance {
     batches: Vec<u32>,
     lines: Vec<Line>,
-    /// Whether any row shows what limits it.
+    /// Whether the limit of any row is known.
     has_limits: bool,
 }
 
@@ -28,11 +28,11 @@ struct Line {
     env: String,
     model: String,
     precision: String,
-    /// The parameters that vary, and what tells the line from others of the same settings; can be empty.
+    /// The parameters that vary, and the distinction from other lines of the same settings; can be empty.
     settings: String,
     /// One per batch; `None` if the matrix has no such config.
     cells: Vec<Option<Cell>>,
-    /// What limits the rows of the line, each bound once.
+    /// The limits of the rows of the line, without duplicates.
     limits: String,
 }
 
@@ -43,7 +43,7 @@ struct Cell {
     anchor: String,
     /// The throughput; empty if there is none.
     rate: String,
-    /// The interval, or how many runs there are, or why there is no result, or `no run here` if only other lines of the
+    /// The interval, or the number of runs, or why there is no result, or `no run here` if only other lines of the
     /// same settings have this batch.
     scatter: String,
     /// Whether the row or one of its runs has a mark.
@@ -80,14 +80,14 @@ fn line(of: &line::Line, batches: &[u32], analysis: &Analysis<'_>) -> Line {
         env: first.config.env.to_string(),
         model: first.config.model.to_string(),
         precision: first.config.precision.to_string(),
-        settings: format!("{}{}", first.distinction, of.apart).trim_start().to_owned(),
+        settings: format!("{}{}", first.distinction, of.distinction).trim_start().to_owned(),
         cells: batches.iter().map(cell).collect(),
         limits: limits.into_iter().collect::<Vec<_>>().join(", "),
     }
 }
 
 impl Cell {
-    /// Of a line that lacks this batch, which other lines of the same settings have.
+    /// The cell of a line without this batch, which other lines of the same settings have.
     fn elsewhere() -> Cell {
         let scatter = "no run here".to_owned();
         Cell { anchor: String::new(), rate: String::new(), scatter, is_marked: false }

@@ -5,14 +5,14 @@ use std::collections::HashMap;
 use crate::job::{Job, JobId};
 use crate::report::url::encoded;
 
-/// Where the files of jobs are, relative to the page.
+/// The location of the files of jobs, relative to the page.
 #[derive(Clone, Debug, Default)]
 pub struct RunLinks {
     directories: HashMap<JobId, String>,
 }
 
 impl RunLinks {
-    /// No link at all: the page lies elsewhere than the store.
+    /// No links: the page is not below the store.
     pub fn none() -> Self {
         RunLinks::default()
     }
@@ -37,7 +37,7 @@ mod tests {
     use crate::job::Key;
 
     #[test]
-    fn a_link_leads_to_the_directory_of_a_job_and_has_no_letter_that_a_url_reads_otherwise() {
+    fn links_point_to_the_directory_of_a_job_and_are_percent_encoded() {
         let job = Job::new(Key { repeat: 2, ..Key::example() });
         let other = Job::new(Key { repeat: 3, ..Key::example() });
         let links = RunLinks::new(&["..", "..", "my runs#?\"<é"], [&job].into_iter());

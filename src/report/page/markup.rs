@@ -1,4 +1,4 @@
-//! Texts that stand on both pages: a little Markdown, and the same as HTML.
+//! Texts of both pages: a subset of Markdown, and its conversion to HTML.
 
 /// `text` as HTML. It may have paragraphs, lists whose items begin with `- `, and code between backticks.
 pub(super) fn html(text: &str) -> String {

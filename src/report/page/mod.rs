@@ -60,22 +60,22 @@ pub struct PageError {
     source: Box<Error>,
 }
 
-/// What both templates can use.
+/// The variables of both templates.
 #[derive(Debug, Serialize)]
 pub(super) struct Page {
     matrix: String,
     description: Option<String>,
     /// The answer in one sentence.
     answer: String,
-    /// How sure it is, what was left out and what is missing: a sentence each, with the section that has the rest.
+    /// Certainty, runs left out and missing results: a sentence each, with the section that has the rest.
     sure: Vec<Fact>,
-    /// The five lines that sum it up: what each tells, and its sentences.
+    /// The five lines of the summary, each with its heading and sentences.
     brief: Vec<Fact>,
     /// The fastest config of each network and env, and the figures of these.
     fastest: Vec<FastestRow>,
     fastest_figure: Option<FigureSection>,
     limits_figure: Option<FigureSection>,
-    /// What each section comes to, in a line.
+    /// A summary line for each section.
     digest: Digest,
     /// The throughputs by batch.
     glances: Vec<Glance>,
@@ -86,15 +86,15 @@ pub(super) struct Page {
     hosts: Vec<Section>,
     envs: Vec<Section>,
     varying: Vec<String>,
-    /// What each axis brings, as sentences.
+    /// Effect of each axis, as sentences.
     axes: Vec<String>,
-    /// The figure of these.
+    /// The figure of the axes.
     axes_figure: Option<FigureSection>,
-    /// Where the time goes, and the rows of it.
+    /// The figure of the time of iterations.
     time_figure: Option<FigureSection>,
     times: Vec<TimeView>,
     results: Vec<ResultRow>,
-    /// What the samples of all results are.
+    /// The unit of the samples of all results.
     unit: String,
     convention: String,
     /// Whether the convention leaves out a part of the work.
@@ -103,13 +103,13 @@ pub(super) struct Page {
     audit: Option<Audit>,
     failures: Vec<FailureRow>,
     not_run: Vec<Fact>,
-    /// Jobs that have a record, but no result since a file of theirs was changed.
+    /// Jobs that have a record, but no result because one of their files was changed.
     altered: Vec<AlteredRow>,
     /// All findings.
     findings: Vec<FindingView>,
-    /// Those that say what was found.
+    /// Findings that are observations.
     observations: Vec<FindingView>,
-    /// Those that say what cannot be told, or on what weak ground.
+    /// Findings that are limitations.
     limitations: Vec<FindingView>,
     figures: Vec<FigureSection>,
     ceilings: Vec<CeilingRow>,
@@ -119,7 +119,7 @@ pub(super) struct Page {
     profiles: Profiles,
     provenance: Vec<Fact>,
     commands: Vec<String>,
-    /// The CSV files: name, and what each line is about.
+    /// The CSV files: name, and the subject of a line.
     csv_files: Vec<Fact>,
     /// Whether `serve` shows the page, without PNG files and `datapackage.json` beside it.
     live: bool,
@@ -128,18 +128,18 @@ pub(super) struct Page {
 /// A figure of the table, drawn or not.
 #[derive(Debug, Serialize)]
 struct FigureSection {
-    /// The section that it stands in.
+    /// The section of the page that contains it.
     section: &'static str,
     heading: &'static str,
     explanation: &'static str,
     needs: &'static str,
-    /// Those that stand on the page.
+    /// The drawings on the page.
     drawings: Vec<FigureView>,
-    /// Those that lie beside it, since a page has room for some only.
+    /// The drawings in `figures/` only, because the page is full.
     beside: Vec<Beside>,
 }
 
-/// A drawing that does not stand on the page.
+/// A drawing that is not on the page.
 #[derive(Debug, Serialize)]
 struct Beside {
     name: String,
@@ -153,7 +153,7 @@ struct FigureView {
     svg: String,
 }
 
-/// Renders the template `text` of the page `name` with what [`page`] says. The extension of the name determines how
+/// Renders the template `text` of the page `name` with the data of [`page`]. The extension of the name determines how
 /// values are escaped.
 ///
 /// # Errors
@@ -162,7 +162,7 @@ pub(super) fn render(name: &str, text: &str, page: &Value) -> Result<String, Pag
     let wrong = |source| PageError { name: name.to_owned(), source: Box::new(source) };
     let mut environment = environment().map_err(wrong)?;
     environment.add_filter("html", |text: &str| Value::from_safe_string(markup::html(text)));
-    // Findings have words of other programs.
+    // Findings quote words of other programs.
     environment
         .add_filter("inline_html", |text: &str| Value::from_safe_string(markup::inline(&clean_text(text))));
     environment.add_template(name, text).map_err(wrong)?;
@@ -170,7 +170,7 @@ pub(super) fn render(name: &str, text: &str, page: &Value) -> Result<String, Pag
     template.render(page.clone()).map_err(wrong)
 }
 
-/// How pages are rendered: values are cleaned, and escaped by the extension of the page's name. A name that does not
+/// The template environment: values are cleaned, and escaped by the extension of the page's name. A name that does not
 /// exist is an error.
 ///
 /// # Errors
@@ -204,7 +204,7 @@ fn write_value(out: &mut Output<'_>, state: &mut State<'_, '_>, value: &Value) -
     }
 }
 
-/// Collects what the pages say about `analysis`, with the `commands` that make it again. A page that is `live` has no
+/// Collects the data of the pages about `analysis`, with the `commands` that reproduce it. A page that is `live` has no
 /// PNG beside it.
 pub(super) fn page(
     study: &Study,
@@ -273,7 +273,7 @@ pub(super) fn page(
     }
 }
 
-/// What the first screen says beside the answer, each with the section that has the rest.
+/// Further lines of the first screen, each with the section that has the rest.
 const SURE: [(Question, &str); 3] = [
     (Question::Certainty, "measurement"),
     (Question::LeftOut, "measurement"),
@@ -289,7 +289,7 @@ fn brief_line(line: &BriefLine) -> Fact {
     fact(line.question.heading(), line.sentences.join(" "))
 }
 
-/// A finding, or several that are alike.
+/// A finding, or several similar ones.
 #[derive(Debug, Serialize)]
 struct FindingView {
     /// One sentence for all of them.
@@ -298,7 +298,7 @@ struct FindingView {
     each: Vec<String>,
 }
 
-/// The findings of the kinds that `is_wanted` names, those that are alike as one.
+/// The findings of the kinds that `is_wanted` accepts; similar ones are combined.
 fn findings(analysis: &Analysis<'_>, is_wanted: fn(FindingKind) -> bool) -> Vec<FindingView> {
     let groups = alike(&analysis.findings).into_iter().filter(|group| is_wanted(group.kind()));
     let view = |group: Alike<'_>| FindingView {
@@ -311,14 +311,14 @@ fn findings(analysis: &Analysis<'_>, is_wanted: fn(FindingKind) -> bool) -> Vec<
     groups.map(view).collect()
 }
 
-/// The sections of all figures. Those of the axes and of the time stand at the top of the page.
+/// The sections of all figures. Those of the axes and of the time are at the top of the page.
 fn figure_sections(figures: &[Drawn]) -> Vec<FigureSection> {
     let drawings: Vec<usize> = figures.iter().map(|(_, drawings)| drawings.len()).collect();
     let shown = selection::on_page(&drawings);
     figures.iter().zip(shown).map(|(drawn, shown)| figure_section(drawn, shown)).collect()
 }
 
-/// The section of a figure of which the first `shown` drawings stand on the page.
+/// The section of a figure whose first `shown` drawings are on the page.
 fn figure_section((figure, drawings): &Drawn, shown: usize) -> FigureSection {
     let (on_page, beside) = drawings.split_at(shown);
     let view = |drawing: &Drawing| FigureView {
@@ -337,7 +337,7 @@ fn figure_section((figure, drawings): &Drawn, shown: usize) -> FigureSection {
     }
 }
 
-/// The section of the pages in which the figure called `name` stands.
+/// The section of the pages that contains the figure `name`.
 fn section_of(name: &str) -> &'static str {
     match name {
         "roofline" | "rooflines" | "operators" | "kernels" => "roofline",

@@ -1,4 +1,4 @@
-//! Where the time of each row goes: a sentence, and its slowest operators.
+//! The breakdown of the time of each row: a sentence, and its slowest operators.
 
 use serde::Serialize;
 
@@ -10,17 +10,17 @@ use crate::analysis::table::NOT_KNOWN;
 use crate::report::hover::row_anchor;
 use crate::text::significant;
 
-/// How many operators a page lists per row; `operators.csv` has all.
+/// The most operators that a page lists per row; `operators.csv` has all.
 const OPERATORS: usize = 10;
 
 /// A row with a profile.
 #[derive(Debug, Serialize)]
 pub(super) struct TimeView {
     label: String,
-    /// Leads to the row in the table of results.
+    /// Links to the row in the table of results.
     anchor: String,
     bound: String,
-    /// Where its time goes, and what is to be gained at most.
+    /// The largest parts of its time, and the headroom.
     text: String,
     operators: Vec<OperatorView>,
 }

@@ -1,4 +1,4 @@
-//! What samples and runs cost, in dollars and in joules.
+//! The cost of samples and runs, in dollars and in joules.
 
 use serde::Serialize;
 
@@ -9,7 +9,7 @@ use crate::analysis::table::NOT_KNOWN;
 use crate::record::Record;
 use crate::text::significant;
 
-/// What a row costs.
+/// The cost of a row.
 #[derive(Debug, Serialize)]
 pub(super) struct PriceRow {
     label: String,
@@ -19,7 +19,7 @@ pub(super) struct PriceRow {
     gpu: String,
 }
 
-/// The rows with statistics; none if nobody knows any price or energy.
+/// The rows with statistics; empty if all prices and energies are unknown.
 pub(super) fn prices(analysis: &Analysis<'_>) -> Vec<PriceRow> {
     let rows = || analysis.rows.iter().filter(|row| row.statistics.is_ok());
     let is_known = |row: &Row<'_>| {

@@ -10,7 +10,7 @@ use crate::analysis::table::NOT_KNOWN;
 use crate::record::perf::{Count, PerfCounters};
 use crate::text::{grouped, significant};
 
-/// How many kernels a page lists per config; `kernels.csv` has more.
+/// The most kernels that a page lists per config; `kernels.csv` has more.
 const KERNELS: usize = 5;
 
 /// The section about profiled jobs.
@@ -21,7 +21,7 @@ pub(super) struct Profiles {
     perf: Vec<PerfView>,
 }
 
-/// What Nsight Compute counted for a config, per sample.
+/// The counts of Nsight Compute for a config, per sample.
 #[derive(Debug, Serialize)]
 struct NcuView {
     label: String,
@@ -31,7 +31,7 @@ struct NcuView {
     dram: String,
     intensity: String,
     zero_flop: String,
-    /// How the time of the kernels divides among the roofs.
+    /// The division of the kernel time among the roofs.
     roofs: String,
     /// Metrics that were not measured; can be empty.
     missing: String,
@@ -49,7 +49,7 @@ struct KernelView {
     bound: String,
 }
 
-/// What `perf stat` counted for a config.
+/// The counts of `perf stat` for a config.
 #[derive(Debug, Serialize)]
 struct PerfView {
     label: String,
@@ -108,7 +108,7 @@ fn roofs_text(row: &Row<'_>, run: &NcuRun<'_>) -> String {
         (between, "between or above"),
         (unplaced, "not placed"),
     ];
-    let parts = parts.map(|(share, where_it_is)| format!("{:.0} % {where_it_is}", 100.0 * share));
+    let parts = parts.map(|(share, place)| format!("{:.0} % {place}", 100.0 * share));
     parts.join(", ")
 }
 

@@ -1,4 +1,4 @@
-//! The results of all jobs: one line per row, and what has no result or was left out.
+//! The results of all jobs: one line per row, jobs without a result, and runs left out.
 
 use std::collections::BTreeMap;
 
@@ -27,7 +27,7 @@ pub(super) struct ResultRow {
     /// `None` if there is no throughput; `reason` says why.
     numbers: Option<Numbers>,
     reason: String,
-    /// What limits it; `unknown` if nothing shows it.
+    /// Its limit, or `unknown`.
     limit: String,
     marks: String,
     /// The label of the row, for tables without the columns above.
@@ -42,9 +42,9 @@ pub(super) struct ResultRow {
 #[derive(Debug, Serialize)]
 struct RunLink {
     repeat: u32,
-    /// To where its points in figures lead.
+    /// The target of the links from its points in figures.
     anchor: String,
-    /// Where its files are, if the page can link them.
+    /// The URL of its files, if the page can link them.
     files: Option<String>,
     /// Whether it is in the statistics.
     counts: bool,
@@ -60,7 +60,7 @@ struct Numbers {
     usd: String,
 }
 
-/// A metric of the worker's own over the runs of a row.
+/// A custom metric of a worker over the runs of a row.
 #[derive(Debug, Serialize)]
 pub(super) struct MetricRow {
     label: String,
@@ -75,7 +75,7 @@ pub(super) struct MetricRow {
 #[derive(Debug, Serialize)]
 pub(super) struct LeftOut {
     label: String,
-    /// Where its files are, if the page can link them.
+    /// The URL of its files, if the page can link them.
     files: Option<String>,
     samples_per_s: String,
     why: String,
@@ -84,7 +84,7 @@ pub(super) struct LeftOut {
 #[derive(Debug, Serialize)]
 pub(super) struct FailureRow {
     job: String,
-    /// Where its files are, if the page can link them.
+    /// The URL of its files, if the page can link them.
     files: Option<String>,
     outcome: String,
     reason: String,
@@ -94,9 +94,9 @@ pub(super) struct FailureRow {
 #[derive(Debug, Serialize)]
 pub(super) struct AlteredRow {
     job: String,
-    /// Where its files are, if the page can link them.
+    /// The URL of its files, if the page can link them.
     files: Option<String>,
-    /// Which file was changed.
+    /// The reason, with the changed file.
     what: String,
 }
 
@@ -152,7 +152,7 @@ fn numbers(row: &Row<'_>, statistics: &Statistics) -> Numbers {
     }
 }
 
-/// `45.1`, or `45.1 (50.9 at 1755 MHz)` if the clock was read and makes a difference.
+/// `45.1`, or `45.1 (50.9 at 1755 MHz)` if the clock was read and the share at that clock differs.
 fn share_text(row: &Row<'_>) -> String {
     let text = |share: Range| share.times(100.0).text(3);
     let Some(share) = row.share_of_peak().map(text) else { return NOT_KNOWN.to_owned() };
@@ -162,7 +162,7 @@ fn share_text(row: &Row<'_>) -> String {
     }
 }
 
-/// The metrics of the workers' own, row by row.
+/// The custom metrics of workers, row by row.
 pub(super) fn metrics(analysis: &Analysis<'_>) -> Vec<MetricRow> {
     let of_row = |row: &Row<'_>| -> Vec<MetricRow> {
         let found = analysis.own.metrics.iter().filter_map(|metric| Some((metric, metric.summary(row)?)));

@@ -1,10 +1,10 @@
-//! Adoption: finishes the attempts left behind by an `orchestrate` that died.
+//! Adoption: concludes the attempts of an `orchestrate` that died.
 //!
-//! Its worker, if it still runs, holds the job's lock. Some processes of a worker have closed it. Once we hold that
-//! lock, and none of those is left, the worker and all of its children are gone. The files they left tell how the
-//! attempt ended. Nothing is started meanwhile. Nothing is killed except a worker that exceeds its time limit, and what
-//! a worker left behind, since nobody else is there to end them.
-#![expect(clippy::disallowed_methods, reason = "a run happens in time")]
+//! Its worker, if it still runs, holds the job's lock, except for processes that have closed it. Once this run holds
+//! the lock and those processes have ended, the worker and all of its children have ended. Their files show how the
+//! attempt ended. No job is started meanwhile. Only a worker that exceeds its time limit and processes that outlived a
+//! worker are killed, since no other process would end them.
+#![expect(clippy::disallowed_methods, reason = "adoption needs deadlines")]
 
 use std::time::Duration;
 
@@ -22,7 +22,7 @@ use crate::matrix::Limits;
 use crate::plan::{Decided, Decision, NotDone, Standing};
 use crate::record::{Ending, Record};
 use crate::run::process::kill_process;
-use crate::run::supervise::{NEVER, asked, bound_output, stopping_event};
+use crate::run::supervise::{NEVER, bound_output, stopped_on_request, stopping_event};
 use crate::run::survivors::{Groups, kill_survivors};
 use crate::stop::Stop;
 use crate::store::{Attempt, End, Store, Survivors, save_record, tidy};
@@ -31,13 +31,13 @@ use crate::store::{Attempt, End, Store, Survivors, save_record, tidy};
 pub(super) fn is_orphan(decided: &Decided, store: &Store, owners: &Owners) -> bool {
     match decided.decision {
         Decision::Run(NotDone::Unfinished { .. }) => !is_beyond_locks(&decided.job, store, owners),
-        Decision::Run(NotDone::Running) => !is_looked_after(&decided.job, store, owners),
+        Decision::Run(NotDone::Running) => !has_live_owner(&decided.job, store, owners),
         _ => false,
     }
 }
 
 /// Whether the `orchestrate` that started the last attempt of `job` is still running.
-fn is_looked_after(job: &Job, store: &Store, owners: &Owners) -> bool {
+fn has_live_owner(job: &Job, store: &Store, owners: &Owners) -> bool {
     match last_attempt(store, job).as_ref().and_then(|(_, attempt)| attempt.owner()) {
         Some(owner) => owners.is_at_work(owner),
         // An older version wrote it.
@@ -45,16 +45,16 @@ fn is_looked_after(job: &Job, store: &Store, owners: &Owners) -> bool {
     }
 }
 
-/// Whether another `orchestrate` has the last attempt of `job` where no lock tells: on another host, or without locks
-/// that work.
+/// Whether another `orchestrate` has the last attempt of `job` where locks do not show it: on another host, or where
+/// locks do not work.
 fn is_beyond_locks(job: &Job, store: &Store, owners: &Owners) -> bool {
     let attempt = last_attempt(store, job);
     attempt.as_ref().and_then(|(_, attempt)| attempt.owner()).is_some_and(|name| owners.is_beyond_locks(name))
 }
 
 impl Run<'_> {
-    /// Finishes every attempt whose `orchestrate` died, before anything is started. If a worker still runs, this waits
-    /// for it, because it occupies the device that the run needs.
+    /// Concludes every attempt whose `orchestrate` died, before a job is started. If a worker still runs, waits for it,
+    /// because it occupies the device that the run needs.
     pub(super) async fn adopt_orphans(&mut self) -> Result<(), Halt> {
         for decided in self.order.decided {
             let Decided { job, decision } = decided;
@@ -66,8 +66,8 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Finishes the attempts of those who died since we have looked.
-    pub(super) async fn adopt_orphans_of_the_dead(&mut self) -> Result<(), Halt> {
+    /// Concludes the attempts of every `orchestrate` that died since the last check.
+    pub(super) async fn adopt_new_orphans(&mut self) -> Result<(), Halt> {
         let owners = self.owner.owners();
         for Decided { job, .. } in self.order.decided {
             let is_open = !self.states.contains_key(&job.id());
@@ -77,7 +77,7 @@ impl Run<'_> {
                 Standing::NotDone(NotDone::Unfinished { .. }) => !owners.locks_work(),
                 _ => false,
             };
-            if is_open && is_running() && !is_looked_after(job, self.order.store, &owners) {
+            if is_open && is_running() && !has_live_owner(job, self.order.store, &owners) {
                 let adopted = self.adopt_orphan(job, true).await;
                 self.spare_others(job, adopted)?;
             }
@@ -86,7 +86,7 @@ impl Run<'_> {
     }
 
     async fn adopt_orphan(&mut self, job: &Job, running: bool) -> Result<(), Halt> {
-        self.heed_signals().await?;
+        self.stop_on_signal().await?;
         let attempt = last_attempt(self.order.store, job);
         let has_worker = |(dir, attempt): &(AttemptDir, Attempt)| {
             !self.owner.owners().locks_work() && Groups::of_worker(dir, attempt).is_some()
@@ -95,7 +95,7 @@ impl Run<'_> {
             let lock = self.lock_job(job, WorkerFate::GoesOn(job)).await?;
             return self.settle(job, &lock, Seen::Gone).map(|_| ());
         };
-        // Its own `orchestrate` can no longer stop it at its time limit, nor end what it leaves behind.
+        // Its `orchestrate` can no longer stop it at its time limit or end its leftover processes.
         let left = attempt.time_left(self.order.host.boot_id.as_deref(), probe_since_boot()).min(NEVER);
         let watched = tokio::select! {
             locked = self.lock_after_worker(job, dir, attempt) => {
@@ -111,26 +111,26 @@ impl Run<'_> {
                 let too_long = Ending::TimedOut { after_s: attempt.limits.timeout.as_secs_f64() };
                 self.stop_orphan(job, dir, attempt, too_long).await
             }
-            Watched::Asked => self.stop_orphan(job, dir, attempt, asked()).await,
+            Watched::Asked => self.stop_orphan(job, dir, attempt, stopped_on_request()).await,
         }
     }
 
-    /// Takes the lock of `job`, which its worker in `dir` holds until it has ended, and waits for those processes of
-    /// the worker that hold no lock.
+    /// Takes the lock of `job`, which its worker in `dir` holds until it has ended. Then waits for the processes of the
+    /// worker that do not hold the lock.
     async fn lock_after_worker(
         &mut self,
         job: &Job,
         dir: &AttemptDir,
         attempt: &Attempt,
     ) -> Result<(JobLock, Seen), Halt> {
-        // While the lock is held, `time` might be gone, and the worker be all that is left.
+        // While the lock is held, `time` may have ended before the worker.
         let lived_on = outlives_time(&Survivors::of_system().of(dir, attempt), attempt);
         let lock = self.lock_job(job, WorkerFate::GoesOn(job)).await?;
-        let outlived = self.outlast(job, &lock, dir, attempt).await?;
+        let outlived = self.wait_for_survivors(job, &lock, dir, attempt).await?;
         Ok((lock, if lived_on || outlived { Seen::Outlived } else { Seen::Ended }))
     }
 
-    /// Ends what an adopted worker left behind, which keeps its lock, and finishes its attempt.
+    /// Ends the processes that an adopted worker left and that keep its lock, and concludes its attempt.
     async fn end_leftovers(&mut self, job: &Job, dir: &AttemptDir, attempt: &Attempt) -> Result<(), Halt> {
         let path = self.order.store.job_dir(job).lock();
         kill_survivors(dir, attempt);
@@ -150,20 +150,20 @@ impl Run<'_> {
         let limits = &attempt.limits;
         let ending = match Groups::of_worker(dir, attempt) {
             // It has just ended, or this system cannot find it.
-            None => Ending::UNSEEN,
+            None => Ending::UNOBSERVED,
             Some(groups) => {
                 if matches!(why, Ending::TimedOut { .. }) {
-                    self.tell_too_long(job, limits);
+                    self.report_timeout(job, limits);
                 }
                 groups.interrupt();
-                self.grant(&groups, limits.grace).await;
+                self.wait_at_most(&groups, limits.grace).await;
                 groups.kill();
                 kill_survivors(dir, attempt);
                 why
             }
         };
         let lock = self.lock_job(job, WorkerFate::None).await?;
-        // Somebody else may have recorded it meanwhile, and even tried the job again.
+        // Another process may have recorded it meanwhile, and even repeated the job.
         let open = self.order.store.open_attempt(lock.dir());
         if open.is_none_or(|open| open.dir != *dir) {
             return self.settle(job, &lock, Seen::Ended).map(|_| ());
@@ -171,7 +171,7 @@ impl Run<'_> {
         self.adopt(job, &lock, ending, Seen::Ended).map(|_| ())
     }
 
-    fn tell_too_long(&mut self, job: &Job, limits: &Limits) {
+    fn report_timeout(&mut self, job: &Job, limits: &Limits) {
         let text = format!(
             "the worker of {} exceeds its time limit of {}: it was asked to end, and is killed after {}",
             job.label(),
@@ -181,8 +181,8 @@ impl Run<'_> {
         self.observer.event(&Event::Note(&text));
     }
 
-    /// Waits until `groups` have ended, but at most for `grace`, and not if they are to be killed at once.
-    async fn grant(&mut self, groups: &Groups, grace: Duration) {
+    /// Waits until `groups` have ended, but at most for `grace`, or until a signal asks to kill them immediately.
+    async fn wait_at_most(&mut self, groups: &Groups, grace: Duration) {
         let gone = groups.are_gone_within(grace);
         tokio::pin!(gone);
         loop {
@@ -198,8 +198,7 @@ impl Run<'_> {
         }
     }
 
-    /// Reads the state of `job` again, now that we hold its lock, and finishes an attempt that was left without a
-    /// record.
+    /// Reads the state of `job` again under its lock, and concludes an attempt that was left without a record.
     pub(super) fn settle(&mut self, job: &Job, lock: &JobLock, seen: Seen) -> Result<Settled, Halt> {
         let held = self.order.store.load_job(job);
         if let Some(why) = held.blocks(job) {
@@ -217,9 +216,9 @@ impl Run<'_> {
                 self.leave(job, State::Done, &Decision::Skip);
                 Ok(Settled::Closed)
             }
-            // We hold the lock, so nobody else is running it within its reach, even if the lock looks held.
+            // This run holds the lock, so no other process within its reach is running the job.
             Standing::NotDone(NotDone::Unfinished { .. } | NotDone::Running) => self.finish(job, lock, seen),
-            Standing::NotDone(NotDone::Failed(record)) if self.was_set_aside(job, &record) => {
+            Standing::NotDone(NotDone::Failed(record)) if self.was_newly_set_aside(job, &record) => {
                 self.set_aside.insert(job.id());
                 Ok(Settled::Closed)
             }
@@ -228,24 +227,24 @@ impl Run<'_> {
         }
     }
 
-    /// Whether somebody stopped `job` alone since this run has begun, whoever was running it.
-    fn was_set_aside(&self, job: &Job, record: &Record) -> bool {
+    /// Whether the user has stopped `job` alone since this run began, in this or another `orchestrate`.
+    fn was_newly_set_aside(&self, job: &Job, record: &Record) -> bool {
         let known = self.order.inventory.jobs.get(&job.id()).and_then(Standing::record);
         known.is_none_or(|known| known.attempt < record.attempt) && self.is_set_aside(job, record)
     }
 
-    /// Finishes the attempt of `job` that was left without a record, unless another `orchestrate` has it.
+    /// Concludes the attempt of `job` that was left without a record, unless another `orchestrate` is running it.
     fn finish(&mut self, job: &Job, lock: &JobLock, seen: Seen) -> Result<Settled, Halt> {
         if is_beyond_locks(job, self.order.store, &self.owner.owners()) {
             return Ok(Settled::Elsewhere);
         }
-        let ending = if seen == Seen::Outlived { Ending::Outlived } else { Ending::UNSEEN };
+        let ending = if seen == Seen::Outlived { Ending::Outlived } else { Ending::UNOBSERVED };
         let record = self.adopt(job, lock, ending, seen)?;
         let is_success = record.is_some_and(|record| record.outcome.is_success());
         Ok(if is_success { Settled::Closed } else { Settled::Open })
     }
 
-    /// Whether another `orchestrate` is running `job`, out of the reach of our locks.
+    /// Whether another `orchestrate` is running `job`, out of the reach of locks.
     pub(super) fn is_elsewhere(&self, job: &Job) -> bool {
         let standing = self.order.store.load_job(job);
         let is_unfinished = standing.reruns.contains_key(&job.id())
@@ -257,7 +256,7 @@ impl Run<'_> {
     }
 
     /// Writes the missing record of the last attempt of `job`. Returns `None` if the attempt cannot be read; its files
-    /// are then left untouched.
+    /// are then unchanged.
     pub(super) fn adopt(
         &mut self,
         job: &Job,
@@ -271,11 +270,11 @@ impl Run<'_> {
         let counters = (is_now && same_boot).then(probe_counters);
         let at = if is_now { Utc::now() } else { end_by_files(&dir).unwrap_or(attempt.started_at) };
         let left_processes = seen == Seen::EndedWithLeftovers;
-        // Whoever asked may have ended its worker too, and nobody saw in which order.
-        let ending = if dir.stop().exists() { asked() } else { ending };
+        // The process that requested the stop may have ended the worker itself, in unknown order.
+        let ending = if dir.stop().exists() { stopped_on_request() } else { ending };
         let end = End { ending, at, clock_was_set: false, counters, adopted: true, left_processes };
         let boot_id = self.order.host.boot_id.as_deref();
-        let end = attempt.by_its_clock(end, Utc::now(), boot_id, probe_since_boot());
+        let end = attempt.with_corrected_end(end, Utc::now(), boot_id, probe_since_boot());
         let record = attempt.conclude(job, &dir, end);
         tidy(lock, &dir);
         save_record(lock, &record)?;
@@ -291,45 +290,45 @@ impl Run<'_> {
     }
 }
 
-/// How a job stands under its lock.
+/// The state of a job under its lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Settled {
-    /// Nothing is left to do: it is done, or must not be run.
+    /// It is done, or must not be run.
     Closed,
     /// It can be run.
     Open,
     /// It can be run again, if attempts are left: the last one failed.
     Failed,
-    /// Another `orchestrate` is running it, out of the reach of our locks.
+    /// Another `orchestrate` is running it, out of the reach of locks.
     Elsewhere,
 }
 
-/// What we saw of the end of an attempt that another `orchestrate` started.
+/// What was observed of the end of an attempt that another `orchestrate` started.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Seen {
-    /// It was over before we looked.
+    /// It had ended before the first check.
     Gone,
-    /// It ended while we waited.
+    /// It ended during the wait.
     Ended,
-    /// Its `time` was gone, and the rest of it ended while we waited.
+    /// Its `time` had ended, and the rest of it ended during the wait.
     Outlived,
-    /// It ended while we waited, and what it left behind had to be ended.
+    /// It ended during the wait, and its leftover processes had to be ended.
     EndedWithLeftovers,
 }
 
 /// Why the wait for an adopted worker is over.
 enum Watched {
-    /// All of its processes have ended, so its lock is ours.
+    /// All of its processes have ended, and its lock was taken.
     Locked(JobLock, Seen),
-    /// It has ended, but something that it left behind keeps its lock.
+    /// It has ended, but a leftover process keeps its lock.
     Ended,
     /// It exceeded its time limit.
     TooLong,
-    /// Somebody asks to end it.
+    /// A stop was requested.
     Asked,
 }
 
-/// The time between two looks at a worker.
+/// The interval at which a worker is checked.
 const LOOK: Duration = Duration::from_secs(1);
 
 /// Waits until the worker of `attempt` has ended but its lock is still held a moment later, or until `left` is over.
@@ -350,7 +349,7 @@ async fn watch(attempt: &Attempt, dir: &AttemptDir, left: Duration) -> Watched {
             return Watched::Ended;
         }
         if waited >= left {
-            // It may take a moment longer to see that it has just ended.
+            // A worker that has just ended may take a moment to be noticed.
             return if ended { Watched::Ended } else { Watched::TooLong };
         }
     }
@@ -364,7 +363,7 @@ fn last_attempt(store: &Store, job: &Job) -> Option<(AttemptDir, Attempt)> {
     Some((dir, attempt))
 }
 
-/// When an attempt ended that nobody saw end: the time at which the last of its files was written.
+/// The end of an attempt that was not observed: the latest modification of its files.
 fn end_by_files(dir: &AttemptDir) -> Option<DateTime<Utc>> {
     let files = [dir.time(), dir.measurement(), dir.stdout(), dir.stderr()];
     let modified = files.iter().filter_map(|path| path.metadata().ok()?.modified().ok());

@@ -1,7 +1,7 @@
-//! Recognises failures that are no job's own: the environment is at fault, and the next job would fail the same way.
+//! Recognises failures caused by the environment, [`Alike`]: the next job would fail in the same way.
 //!
-//! Whatever an environment lacks, it lacks for all. So a failure says nothing about an environment in which others
-//! succeed, unless the config that fails has succeeded there itself.
+//! A defect of an environment affects all of its jobs. So a failure is not evidence of a defect where other configs
+//! succeed, unless the failing config has succeeded there before.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
@@ -11,33 +11,33 @@ use crate::job::{JobId, Key, Kind, Name, WorkerTemplate};
 use crate::record::{Outcome, Record};
 use crate::text::without_numbers;
 
-/// So many failures in a row are no coincidence. Two configs can share a mistake; a third rarely does.
+/// This many equal failures in a row are not a coincidence. Two configs can share a mistake, three rarely do.
 const ENOUGH: usize = 3;
 
-/// What a worker finds around it: of an env, for a command, under a profiler or not.
+/// The environment of a worker: its env, its command, and its profiler.
 type Environment = (Name, WorkerTemplate, Kind);
 
-/// The last failures in a row that say the same.
+/// The last consecutive failures with the same message.
 #[derive(Debug, Default)]
 pub(super) struct Alike {
-    /// What they say, without numbers; empty after a success.
+    /// Their message without numbers; empty after a success.
     words: String,
-    /// What the first of them says.
+    /// The complete message of the first of them.
     first: String,
-    /// Whether another one says it with other numbers.
+    /// Whether their messages differ in numbers.
     differ: bool,
-    /// Those that failed: jobs if they could not be started, which depends on no config, else configs.
+    /// What failed: jobs if they could not be started, which does not depend on the config, else configs.
     failed: BTreeSet<JobId>,
-    /// Where jobs of this run have succeeded.
+    /// The environments in which jobs of this run have succeeded.
     works: HashSet<Environment>,
     /// The configs of this run that have succeeded.
     succeeded: BTreeSet<JobId>,
-    /// The configs that failed in an earlier run, before others succeeded in the same environment.
+    /// The configs that failed in an earlier run, and after which others succeeded in the same environment.
     own_fault: BTreeSet<JobId>,
 }
 
 impl Alike {
-    /// Nothing has run yet but what `records` tell, which must all be of this host.
+    /// The state before a run, from `records` of this host.
     pub(super) fn after(records: &[&Record]) -> Alike {
         let mut last_success: HashMap<Environment, DateTime<Utc>> = HashMap::new();
         for record in records.iter().filter(|record| record.outcome.is_success()) {
@@ -52,8 +52,8 @@ impl Alike {
         Alike { own_fault, ..Alike::default() }
     }
 
-    /// Notes how the last attempt of the job of `key` ended. Returns why the remaining jobs are not worth a try, as a
-    /// sentence, once enough failures say the same.
+    /// Notes how the last attempt of the job of `key` ended. After enough equal failures, returns a sentence with the
+    /// reason for not running the remaining jobs.
     pub(super) fn note(&mut self, key: &Key, outcome: &Outcome) -> Option<String> {
         let (policy, config) = (outcome.policy(), key.config().id());
         if !policy.may_concern_all {
@@ -68,7 +68,7 @@ impl Alike {
             return None;
         }
         let (words, id) = match policy.started {
-            // A missing file is told with its path, which can differ.
+            // The message contains the path of the missing file, which can differ.
             false => (policy.name.to_owned(), key.id()),
             true => (message_without_numbers(&outcome.to_string()), config),
         };
@@ -85,14 +85,15 @@ impl Alike {
         })
     }
 
-    /// Whether a failure of `config` says nothing about its environment.
+    /// Whether a failure of `config` is not evidence of a defect of its environment.
     fn is_own_fault(&self, key: &Key, config: JobId) -> bool {
         self.own_fault.contains(&config)
             || (self.works.contains(&environment(key)) && !self.succeeded.contains(&config))
     }
 }
 
-/// What `outcome` says, with `#` for each number of its message, such as its batch or a size. How it ended stays.
+/// The text `outcome` with `#` for each number of its message, such as a batch or a size. The ending, such as an exit
+/// code, is unchanged.
 fn message_without_numbers(outcome: &str) -> String {
     let (ending, message) = outcome.split_once(": ").unwrap_or((outcome, ""));
     format!("{ending}: {}", without_numbers(message))
@@ -114,7 +115,7 @@ mod tests {
         Outcome::Exited { code: 1, message: Some(message.into()) }
     }
 
-    /// After how many of `endings` the run stops; `None` if it does not.
+    /// The number of `endings` after which the run stops; `None` if it does not.
     fn stops_after(endings: &[(u32, u32, Outcome)]) -> Option<usize> {
         let mut alike = Alike::default();
         let stop = endings
@@ -124,29 +125,29 @@ mod tests {
     }
 
     #[test]
-    fn three_configs_that_say_the_same_stop_a_run() {
+    fn three_configs_with_the_same_message_stop_a_run() {
         let (same, other) = (|| exited("no module named torch"), || exited("bad batch"));
         assert_eq!(stops_after(&[(4, 1, same()), (8, 1, same()), (16, 1, same())]), Some(3));
         assert_eq!(stops_after(&[(4, 1, same()), (4, 2, same()), (4, 3, same()), (4, 4, same())]), None);
         assert_eq!(stops_after(&[(4, 1, same()), (8, 1, other()), (16, 1, same()), (32, 1, same())]), None);
         let done = || Outcome::Succeeded;
         assert_eq!(stops_after(&[(4, 1, same()), (8, 1, same()), (2, 1, done()), (16, 1, same())]), None);
-        // Where one succeeds, the others fail for reasons of their own.
+        // Where one config succeeds, failures of others are their own fault.
         assert_eq!(stops_after(&[(2, 1, done()), (4, 1, same()), (8, 1, same()), (16, 1, same())]), None);
-        // What worked and works no longer tells that something else has changed.
+        // Failures of configs that succeeded before show that the environment has changed.
         let worked = [(4, 1, done()), (8, 1, done()), (16, 1, done())];
         let no_longer = [(32, 1, same()), (4, 2, same()), (8, 2, same()), (16, 2, same())];
         assert_eq!(stops_after(&[&worked[..], &no_longer[..3]].concat()), None);
         assert_eq!(stops_after(&[&worked[..], &no_longer[..]].concat()), Some(7));
-        // What is not here, or was stopped, says nothing about the others.
+        // Unsupported and interrupted jobs are not evidence.
         let not_here = || Outcome::Unsupported { message: "no such device".into() };
         let endings = [(4, 1, same()), (8, 1, same()), (2, 1, not_here()), (16, 1, same())];
         assert_eq!(stops_after(&endings), Some(4));
     }
 
-    /// Else three configs that cannot work would keep all others from their turn whenever a run is resumed.
+    /// Otherwise, three configs that cannot work would stop every resumed run before the other jobs.
     #[test]
-    fn configs_that_failed_where_others_succeeded_later_stop_no_run() {
+    fn configs_that_failed_where_others_succeeded_later_do_not_stop_a_run() {
         let ended = |batch: u32, minute: i64, outcome: Outcome| {
             let mut record = crate::record::testing::record_of(key(batch, 1), outcome);
             record.ended_at = DateTime::UNIX_EPOCH + chrono::Duration::minutes(minute);
@@ -167,14 +168,14 @@ mod tests {
     }
 
     #[test]
-    fn three_jobs_that_cannot_be_started_stop_a_run_whatever_their_config() {
+    fn three_jobs_of_one_config_that_cannot_be_started_stop_a_run() {
         let missing = |path: &str| Outcome::FailedToSpawn { message: format!("no {path}") };
         let endings = [(4, 1, missing("a")), (4, 2, missing("b")), (4, 3, missing("c"))];
         assert_eq!(stops_after(&endings), Some(3));
     }
 
     #[test]
-    fn what_depends_on_the_size_of_a_job_stops_no_run() {
+    fn timeouts_and_lack_of_memory_do_not_stop_a_run() {
         let too_large =
             Outcome::OutOfMemory { message: "20 GiB".into(), needed_bytes: None, free_bytes: None };
         for outcome in [Outcome::TimedOut { after_s: 60.0 }, too_large] {
@@ -184,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn the_reason_names_what_they_say() {
+    fn the_reason_quotes_the_message() {
         let mut alike = Alike::default();
         let reasons: Vec<Option<String>> =
             [4, 8, 16].map(|batch| alike.note(&key(batch, 1), &exited("no module named torch"))).into();
@@ -194,9 +195,9 @@ mod tests {
         );
     }
 
-    /// A worker names its batch, or how many bytes it wanted.
+    /// Messages contain batches or numbers of bytes.
     #[test]
-    fn failures_that_differ_in_numbers_alone_are_alike() {
+    fn failures_that_differ_only_in_numbers_are_alike() {
         let ending = |batch: u32, code| {
             let message = Some(format!("bad shape [{batch}, 3], expected [{}, 4]", 10 * batch));
             (batch, 1, Outcome::Exited { code, message })

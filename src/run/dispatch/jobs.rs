@@ -1,4 +1,4 @@
-//! Runs the jobs of a run, one after another.
+//! Runs the jobs of a run, one after another: [`dispatch`].
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -23,11 +23,11 @@ use crate::text::{count_text, jobs_text};
 /// Runs the jobs in `order` until all are done or a signal stops the run.
 ///
 /// # Errors
-/// [`DispatchError`]: the run ended early. None of its workers is left.
+/// [`DispatchError`]: the run ended early. All of its workers have ended.
 pub async fn dispatch(order: RunOrder<'_>, observer: &mut dyn Observer) -> Result<Summary, DispatchError> {
     let mut run = Run::prepare(order, observer)?;
-    let ended = run.everything().await;
-    // Whatever stopped the run, its results are kept.
+    let ended = run.run_all().await;
+    // Results are synced even if the run was stopped.
     let synced = run.durable.sync();
     let stopped = match ended {
         Ok(()) => None,
@@ -41,20 +41,20 @@ pub async fn dispatch(order: RunOrder<'_>, observer: &mut dyn Observer) -> Resul
     Ok(summary)
 }
 
-/// How often to look whether others have finished.
+/// The interval at which jobs of other owners are checked.
 const LOOK: Duration = Duration::from_secs(1);
 
-/// What became of a job in its turn.
+/// The result of a job's turn.
 enum Turn {
     /// This run has nothing more to do with it.
     Over,
-    /// As things stand, it is not run: a smaller batch ran out of memory, or its config has enough repeats.
+    /// It is not run for now: a smaller batch ran out of memory, or its config has enough repeats.
     Skipped,
-    /// Another `orchestrate` is running it, out of the reach of our locks.
+    /// Another `orchestrate` is running it, out of the reach of locks.
     Elsewhere,
 }
 
-/// Whether a job with this decision runs in its turn, or may do so. What is replaced has its turn after all others.
+/// Whether a job with this decision runs in its turn, or may do so. Replaced jobs run after all others.
 fn may_run(decision: &Decision) -> bool {
     match decision {
         Decision::Run(_)
@@ -70,15 +70,15 @@ fn may_run(decision: &Decision) -> bool {
     }
 }
 
-/// Refuses to run beside an `orchestrate` that no lock of ours keeps out. Whoever starts at the same moment is seen by
-/// at least one of the two, because each shows itself before it looks.
+/// Returns an error if another `orchestrate` runs on the store out of the reach of locks. Of two that start
+/// simultaneously, at least one sees the other, because each signs before it checks.
 fn refuse_beyond_locks(owners: &Owners) -> Result<(), DispatchError> {
-    let other = owners.others().into_iter().find(|owner| !owner.is_told_by_locks);
+    let other = owners.others().into_iter().find(|owner| !owner.has_reliable_lock);
     other.map_or(Ok(()), |owner| Err(DispatchError::BeyondLocks(Box::new(owner))))
 }
 
-/// Where locks do not work, and what is done about it, as sentences.
-fn tell_useless_locks(order: &RunOrder<'_>, locks: &LockDir, owners: &Owners) -> Vec<String> {
+/// Sentences about the places where locks do not work and their replacement there.
+fn useless_lock_warnings(order: &RunOrder<'_>, locks: &LockDir, owners: &Owners) -> Vec<String> {
     let mut found = Vec::new();
     if !owners.locks_work() {
         let store = order.store.root().display();
@@ -97,10 +97,10 @@ fn tell_useless_locks(order: &RunOrder<'_>, locks: &LockDir, owners: &Owners) ->
 }
 
 /// The done jobs of `decided` that this run repeats, each with the attempt of its record. These are stale jobs that the
-/// user wants again, and re-runs left behind by an `orchestrate` that died.
+/// user wants to repeat, and unfinished re-runs of an `orchestrate` that died.
 ///
-/// A re-run that another `orchestrate` is working on is left to it; if it fails, the job stays done. If the record has
-/// another attempt number by then, somebody has already repeated the job.
+/// A re-run by another live `orchestrate` is not included; if it fails, the job stays done. If the record has another
+/// attempt number by its turn, another process has already repeated the job.
 fn attempts_to_replace(
     decided: &[Decided],
     inventory: &Inventory,
@@ -118,7 +118,7 @@ fn attempts_to_replace(
 }
 
 impl<'a> Run<'a> {
-    /// Takes our place among those who run on the store, and begins the run.
+    /// Takes the owner's lock of the store, and begins the run.
     fn prepare(order: RunOrder<'a>, observer: &'a mut dyn Observer) -> Result<Run<'a>, DispatchError> {
         let mut signals = StopSignals::listen().map_err(DispatchError::Signals)?;
         let locks = LockDir::create(&order.site.lock_dir).map_err(DispatchError::Lock)?;
@@ -128,9 +128,9 @@ impl<'a> Run<'a> {
         if !order.join {
             refuse_beyond_locks(&owners)?;
         }
-        owner.keep_alive(signals.also_by_request()).map_err(DispatchError::Signals)?;
+        owner.keep_alive(signals.accept_requests()).map_err(DispatchError::Signals)?;
         observer.event(&Event::Began { jobs: order.decided });
-        for text in tell_useless_locks(&order, &locks, &owners) {
+        for text in useless_lock_warnings(&order, &locks, &owners) {
             observer.event(&Event::Warning(&text));
         }
         let mut others = Others::default();
@@ -163,12 +163,12 @@ impl<'a> Run<'a> {
         })
     }
 
-    async fn everything(&mut self) -> Result<(), Halt> {
+    async fn run_all(&mut self) -> Result<(), Halt> {
         self.adopt_orphans().await?;
-        self.outlast_others().await?;
-        // Whoever runs again may be needed less, and others more.
+        self.wait_for_other_survivors().await?;
+        // Repeated jobs can change which other jobs are needed.
         loop {
-            self.all_that_wait().await?;
+            self.run_waiting_jobs().await?;
             if !self.replace_marked().await? {
                 return Ok(());
             }
@@ -176,12 +176,12 @@ impl<'a> Run<'a> {
     }
 
     /// Runs the jobs that are not done, in their order.
-    async fn all_that_wait(&mut self) -> Result<(), Halt> {
+    async fn run_waiting_jobs(&mut self) -> Result<(), Halt> {
         let decided = self.order.decided;
         let mut waiting: Vec<&Job> =
             decided.iter().filter(|decided| may_run(&decided.decision)).map(|decided| &decided.job).collect();
-        // Skipped jobs are looked at again at the end: the smaller batch might have succeeded this time, or other runs
-        // been marked. So are the jobs of others, whose attempt can fail.
+        // Skipped jobs are checked again at the end: a smaller batch might have succeeded this time, or other runs been
+        // marked. Jobs of other owners are also checked again, since their attempts can fail.
         loop {
             let (mut left, mut elsewhere, mut is_stuck) = (Vec::new(), 0, true);
             for job in std::mem::take(&mut waiting) {
@@ -198,7 +198,7 @@ impl<'a> Run<'a> {
                 }
             }
             waiting = left;
-            self.look_what_is_wanted();
+            self.update_wants();
             if elsewhere == 0 && waiting.iter().all(|job| self.skips(job).is_some()) {
                 return Ok(());
             }
@@ -208,9 +208,9 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Repeats the done jobs that marks leave out, each once. Returns whether there were any.
+    /// Repeats the done jobs that marks exclude, each once. Returns whether there were any.
     pub(super) async fn replace_marked(&mut self) -> Result<bool, Halt> {
-        self.look_what_is_wanted();
+        self.update_wants();
         let marked = self.to_replace();
         if marked.is_empty() {
             return Ok(false);
@@ -226,7 +226,7 @@ impl<'a> Run<'a> {
             self.observer.event(&Event::Needed { job });
         }
         for (job, _) in &marked {
-            self.heed_signals().await?;
+            self.stop_on_signal().await?;
             let ran = match self.run_job(job).await {
                 Err(Halt::Taken) => {
                     self.states.remove(&job.id());
@@ -240,7 +240,7 @@ impl<'a> Run<'a> {
         Ok(true)
     }
 
-    /// Why `job` does not run as things stand; `None` if it does.
+    /// The reason for not running `job` for now, if any.
     fn skips(&mut self, job: &Job) -> Option<Decision> {
         if let Some(why) = self.not_needed(job) {
             return Some(Decision::NotNeeded { why });
@@ -250,13 +250,13 @@ impl<'a> Run<'a> {
 
     /// Runs `job` unless it is pruned or not needed, or another `orchestrate` has it.
     async fn run_or_skip(&mut self, job: &Job) -> Result<Turn, Halt> {
-        self.heed_signals().await?;
+        self.stop_on_signal().await?;
         if let Some(decision) = self.skips(job) {
             self.leave(job, decision.state(), &decision);
             return Ok(Turn::Skipped);
         }
         self.observer.event(&Event::Needed { job });
-        // Nobody should hold the host for a job that somebody else runs.
+        // Do not hold the host for a job that another process runs.
         if self.order.join && self.is_elsewhere(job) {
             return Ok(Turn::Elsewhere);
         }
@@ -274,7 +274,7 @@ impl<'a> Run<'a> {
         is_open && !self.set_aside.contains(&id)
     }
 
-    /// Waits a moment for the others that run the last jobs.
+    /// Waits a moment for other owners that run the last jobs.
     async fn wait_for_others(&mut self, jobs: usize) -> Result<(), Halt> {
         let what = format!("another orchestrate, which runs {}", jobs_text(jobs));
         let waiting = Waiting { what, holder: None };
@@ -299,15 +299,15 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
-    /// Makes one attempt of `job` under its locks, after the `made` attempts of this run. Returns its record, and
-    /// whether another attempt is to follow. `None` if others finished the job while we waited for the locks.
+    /// Makes one attempt of `job` under its locks, after `made` attempts in this run. Returns its record, and whether
+    /// another attempt follows. `None` if another process finished the job while this one waited for the locks.
     async fn run_once(&mut self, job: &Job, made: u32) -> Result<Option<(Record, bool)>, Halt> {
         let device_lock = self.lock_device(job).await?;
         if !self.is_open(job) {
-            // While we waited, we adopted it.
+            // It was adopted during the wait.
             return Ok(None);
         }
-        self.heed_store()?;
+        self.check_store_place()?;
         self.order.site.check_data(job)?;
         let mut job_lock = self.lock_job(job, WorkerFate::None).await?;
         // The run has begun: from now on it waits if another run takes the locks between two of its jobs.
@@ -330,8 +330,8 @@ impl<'a> Run<'a> {
         Ok(Some((record, retry)))
     }
 
-    /// Takes the locks of the host and the device of `job`. If another `orchestrate` dies while we wait, its attempts
-    /// are adopted, because nobody else stops its worker at its limit.
+    /// Takes the locks of the host and the device of `job`. If another `orchestrate` dies during the wait, its attempts
+    /// are adopted, because no other process stops its worker at its limit.
     async fn lock_device(&mut self, job: &Job) -> Result<DeviceLock, Halt> {
         let share = self.order.plan.env(job.key()).share;
         let device = self.physical(job);
@@ -347,19 +347,19 @@ impl<'a> Run<'a> {
             };
             self.others = others;
             let Some(locked) = locked else {
-                self.adopt_orphans_of_the_dead().await?;
+                self.adopt_new_orphans().await?;
                 continue;
             };
             let lock = self.unless_stopped(locked, WorkerFate::None)?;
-            // The lock may be ours because somebody has just died, and left a worker that keeps no lock.
+            // The lock may be free because its owner has just died and left a worker that does not hold it.
             if self.others.look(&owners) {
-                self.adopt_orphans_of_the_dead().await?;
+                self.adopt_new_orphans().await?;
             }
             return Ok(lock);
         }
     }
 
-    /// If the last jobs up to this one failed in the same way, the next ones would too.
+    /// Stops the run if the last jobs failed in the same way, since the next ones would too.
     fn stop_if_all_fail_alike(&mut self, job: &Job, record: &Record) -> Result<(), Halt> {
         match self.alike.note(job.key(), &record.outcome) {
             Some(why) if !self.order.keep_going => {

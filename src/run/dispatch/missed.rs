@@ -1,4 +1,4 @@
-//! A failed worker might have missed a variable of the user's environment: the names of those that it did not get.
+//! Hints at variables of the user's environment that a failed worker did not get and might need: [`missed`].
 
 use crate::job::Name;
 use crate::record::{Outcome, looks_secret};
@@ -6,13 +6,13 @@ use crate::record::{Outcome, looks_secret};
 /// The most names that a sentence lists.
 const MOST: usize = 8;
 
-/// A sentence about the `dropped` variables of our environment that a worker of `env` did not get, if it failed with
-/// this `outcome`: those that it names, or else all.
+/// A sentence about the `dropped` variables, which a worker of `env` that failed with `outcome` did not get: those that
+/// its message names, or else all.
 pub(super) fn missed(env: &Name, outcome: &Outcome, dropped: &[&str]) -> Option<String> {
     sentence(env, reason(outcome)?, dropped)
 }
 
-/// What a failed worker said; `None` if the attempt ended in a way that no variable explains.
+/// The message of a failed worker; `None` if the attempt ended in a way that a missing variable cannot explain.
 fn reason(outcome: &Outcome) -> Option<&str> {
     match outcome {
         Outcome::Exited { message, .. } => Some(message.as_deref().unwrap_or_default()),
@@ -28,8 +28,8 @@ fn reason(outcome: &Outcome) -> Option<&str> {
     }
 }
 
-/// Beginnings of variables that people tune a training with, the most likely first. A worker inherits many of these
-/// anyway; others do not reach it, and neither does one that its env keeps back.
+/// Prefixes of variables that often configure a training, the most likely first. A worker inherits many of these,
+/// unless its env blocks them.
 const TUNED: [&str; 12] = [
     "OMP_",
     "MKL_",
@@ -45,7 +45,7 @@ const TUNED: [&str; 12] = [
     "WANDB_",
 ];
 
-/// The place of `name` in a list of those that a worker might have missed.
+/// The sort key of `name`: the index of its prefix in [`TUNED`].
 fn rank(name: &str) -> usize {
     TUNED.iter().position(|beginning| name.starts_with(beginning)).unwrap_or(TUNED.len())
 }
@@ -85,14 +85,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_the_worker_names_is_told_before_all_others() {
-        let told = |reason: &str, dropped: &[&str]| sentence(&"gpu".into(), reason, dropped);
-        assert_eq!(told("no", &[]), None);
+    fn variables_in_the_message_are_reported_before_all_others() {
+        let hint = |reason: &str, dropped: &[&str]| sentence(&"gpu".into(), reason, dropped);
+        assert_eq!(hint("no", &[]), None);
         assert_eq!(
-            told("KeyError: 'DATA_ROOT'", &["DATA", "DATA_ROOT", "ROOT"]).unwrap(),
+            hint("KeyError: 'DATA_ROOT'", &["DATA", "DATA_ROOT", "ROOT"]).unwrap(),
             "$DATA_ROOT is set in your environment, but not passed on to the worker of env `gpu`: list it under `pass`"
         );
-        assert!(told("HF_TOKEN is not set", &["HF_TOKEN"]).unwrap().ends_with("list it under `secret`"));
+        assert!(hint("HF_TOKEN is not set", &["HF_TOKEN"]).unwrap().ends_with("list it under `secret`"));
         let tuned = [
             "AWS_REGION",
             "EDITOR_X",
@@ -102,11 +102,11 @@ mod tests {
             "TORCH_LOGS",
             "WANDB_MODE",
         ];
-        let told_first = told("no such file", &tuned).unwrap();
+        let in_order = hint("no such file", &tuned).unwrap();
         let order = "$OMP_PROC_BIND, $NCCL_DEBUG, $TORCH_LOGS, $HF_TOKEN_PATH, $WANDB_MODE, $AWS_REGION, $EDITOR_X; if";
-        assert!(told_first.contains(order), "{told_first}");
+        assert!(in_order.contains(order), "{in_order}");
         let names = ["A", "B", "C", "D", "E", "F", "G", "H", "I", "J"];
-        let all = told("no such file", &names).unwrap();
+        let all = hint("no such file", &names).unwrap();
         assert!(all.contains("of your environment: $A, $B, $C, $D, $E, $F, $G, $H and 2 more; if"), "{all}");
     }
 }

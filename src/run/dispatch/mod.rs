@@ -1,12 +1,12 @@
-//! Runs what the plan says: first it adopts the attempts of an `orchestrate` that died, then it runs job after job.
+//! Executes a plan: adopts the attempts of an `orchestrate` that died, then runs one job after another.
 //!
-//! The plan and its decisions leave two choices, which nobody can make in advance. Once a batch has run out of memory,
-//! larger batches of the same config are not tried. And where a matrix lets the results decide how often a config runs,
-//! `plan` is asked again what is needed, with the new records.
+//! The plan and its decisions leave two choices that depend on results. Once a batch has run out of memory, larger
+//! batches of the same config are not tried. And where results determine the number of repeats of a config, `plan`
+//! computes the needed jobs again with the new records.
 //!
-//! Locks are always taken in this order: host, device, job. Whoever waits for a job's lock to adopt its attempt holds
-//! no lock of another job. Whatever makes load, or waits for a machine without load, comes after the locks, in this
-//! order: the profiler's questions, the cool-down, the gate.
+//! Locks are always taken in this order: host, device, job. A run that waits for a job's lock to adopt its attempt does
+//! not hold the lock of another job. Steps that make load, or wait for a machine without load, follow the locks in this
+//! order: querying the profiler, the cool-down, the gate.
 
 mod adopt;
 mod alike;

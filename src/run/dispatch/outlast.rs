@@ -1,4 +1,4 @@
-//! The wait for processes of a worker that hold no lock, such as the ranks of a launcher that was killed.
+//! Waits for processes of a worker that do not hold its lock, such as the ranks of a launcher that was killed.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -14,26 +14,26 @@ use crate::run::error::DispatchError;
 use crate::run::survivors::Groups;
 use crate::store::{Attempt, OpenAttempt, Survivor, Survivors};
 
-/// The time between two looks at the processes.
+/// The interval at which the processes are checked.
 const LOOK: Duration = Duration::from_secs(1);
 
-/// Whether the `time` of `attempt` is gone, but not all of its worker.
+/// Whether the `time` of `attempt` has ended, but not all processes of its worker.
 pub(super) fn outlives_time(survivors: &[Survivor], attempt: &Attempt) -> bool {
     !survivors.is_empty() && !survivors.iter().any(|survivor| survivor.is_time_of(attempt))
 }
 
 impl Run<'_> {
-    /// Waits until no process of the worker of `attempt` in `dir` is left. Returns whether any of them outlived `time`.
-    /// The job's lock keeps others from doing the same meanwhile.
-    pub(super) async fn outlast(
+    /// Waits until all processes of the worker of `attempt` in `dir` have ended. Returns whether any of them outlived
+    /// `time`. The job's lock prevents others from doing the same meanwhile.
+    pub(super) async fn wait_for_survivors(
         &mut self,
         job: &Job,
         lock: &JobLock,
         dir: &AttemptDir,
         attempt: &Attempt,
     ) -> Result<bool, Halt> {
-        let (mut outlived, mut told) = (false, None);
-        // What they start while we wait for them is found when they are gone.
+        let (mut outlived, mut reported) = (false, None);
+        // Processes that they start during the wait are found when they have ended.
         while Groups::of_worker(dir, attempt).is_some() {
             let found = Survivors::of_system().of(dir, attempt);
             outlived |= outlives_time(&found, attempt);
@@ -41,51 +41,51 @@ impl Run<'_> {
             if self.order.no_wait {
                 return Err(Halt::Failed(DispatchError::Lock(LockError::Busy(waiting))));
             }
-            if told.as_ref() != Some(&waiting) {
+            if reported.as_ref() != Some(&waiting) {
                 sign(job, self.order.store.root(), lock, None);
                 self.observer.event(&Event::Waiting(&waiting));
-                told = Some(waiting);
+                reported = Some(waiting);
             }
             self.wait_for_processes(&found, WorkerFate::GoesOn(job)).await?;
         }
-        if told.is_some() {
+        if reported.is_some() {
             self.observer.event(&Event::Resumed);
         }
         Ok(outlived)
     }
 
-    /// Waits for the processes without a lock of jobs that this run does not run, where they are in its way. The next
-    /// run of such a job adopts it.
-    pub(super) async fn outlast_others(&mut self) -> Result<(), Halt> {
-        for open in self.others_in_the_way() {
-            let mut told = false;
+    /// Waits for processes without a lock of jobs that are not part of this run, if they would disturb it. The next run
+    /// of such a job adopts it.
+    pub(super) async fn wait_for_other_survivors(&mut self) -> Result<(), Halt> {
+        for open in self.disturbing_attempts() {
+            let mut reported = false;
             loop {
                 let found = Survivors::of_system().of(&open.dir, &open.attempt);
                 if found.is_empty() {
                     break;
                 }
-                let processes = numbers_of(&found);
+                let processes = process_ids_text(&found);
                 let holder = format!("the worker of {}, whose orchestrate died{processes}", open.job.label());
                 let waiting = Waiting { what: "this host".to_owned(), holder: Some(holder) };
                 if self.order.no_wait {
                     return Err(Halt::Failed(DispatchError::Lock(LockError::Busy(waiting))));
                 }
-                if !told {
+                if !reported {
                     self.observer.event(&Event::Waiting(&waiting));
-                    told = true;
+                    reported = true;
                 }
                 self.wait_for_processes(&found, WorkerFate::None).await?;
             }
-            if told {
+            if reported {
                 self.observer.event(&Event::Resumed);
             }
         }
         Ok(())
     }
 
-    /// The attempts of jobs that this run does not run, which have processes, but whose owner died and whose lock is
-    /// free. A worker that keeps its job's lock keeps that of the host too.
-    fn others_in_the_way(&self) -> Vec<OpenAttempt> {
+    /// The attempts of jobs that are not part of this run, whose processes are running, whose owner died and whose lock
+    /// is free. A worker that holds its job's lock also holds that of the host.
+    fn disturbing_attempts(&self) -> Vec<OpenAttempt> {
         let RunOrder { store, decided, inventory, .. } = &self.order;
         let ours: BTreeSet<JobId> = decided.iter().map(|decided| decided.job.id()).collect();
         let first =
@@ -106,7 +106,7 @@ impl Run<'_> {
         dirs.filter_map(|dir| store.open_attempt(&dir)).filter(is_in_the_way).collect()
     }
 
-    /// Whether any job that this run starts must not run beside `other`.
+    /// Whether this run starts a job that must not run beside `other`.
     fn disturbs(&self, other: &Job) -> bool {
         let device = self.physical(other);
         self.order.decided.iter().any(|Decided { job, decision }| {
@@ -116,8 +116,8 @@ impl Run<'_> {
         })
     }
 
-    /// Waits until none of `found` is alive, and for a moment at least. `fate`: what becomes of the worker if we are
-    /// told to stop meanwhile.
+    /// Waits until all of `found` have ended, but at least [`LOOK`]. `fate`: the fate of the worker if the run is
+    /// stopped meanwhile.
     async fn wait_for_processes(&mut self, found: &[Survivor], fate: WorkerFate<'_>) -> Result<(), Halt> {
         loop {
             tokio::select! {
@@ -132,13 +132,13 @@ impl Run<'_> {
 }
 
 fn waiting_for(job: &Job, found: &[Survivor]) -> Waiting {
-    let processes = numbers_of(found);
+    let processes = process_ids_text(found);
     let what = format!("the worker of {}, started by an orchestrate that died{processes}", job.label());
     Waiting { what, holder: None }
 }
 
-/// The numbers of `found` in parentheses, behind a blank; nothing where the system does not show them.
-fn numbers_of(found: &[Survivor]) -> String {
+/// The ids of `found` as ` (processes 12, 13)`; empty where the system does not show them.
+fn process_ids_text(found: &[Survivor]) -> String {
     let numbers: Vec<String> = found.iter().map(|survivor| survivor.pid.to_string()).collect();
     match numbers.len() {
         0 => String::new(),

@@ -1,4 +1,4 @@
-//! Waits until the machine is as quiet and as cool as a job's limits ask.
+//! Waits until the machine is as quiet and as cool as a job's limits require.
 #![expect(clippy::disallowed_methods, reason = "a wait takes time")]
 
 use std::time::{Duration, Instant};
@@ -11,15 +11,14 @@ use crate::record::{Gate, HostCounters};
 use crate::run::gate::{Reading, Verdict, Wanted};
 use crate::text::duration_text;
 
-/// The time between two looks, which is also the span over which load is measured.
+/// The interval between checks, which is also the span over which load is measured.
 const LOOK: Duration = Duration::from_secs(1);
 
 impl Run<'_> {
-    /// Waits until `job` can start, while we hold its locks: if two runs wait for a quiet machine, one of them starts
-    /// first.
+    /// Waits until `job` can start, holding its locks: if two runs wait for a quiet machine, one of them starts first.
     ///
-    /// Returns `None` if the job's limits ask for nothing, or for nothing that can be judged beside other jobs. If they
-    /// ask for quiet, this takes at least a second, because load is measured over time.
+    /// Returns `None` if the job's limits have no such conditions, or none that can be judged beside other jobs. If
+    /// they require a quiet machine, this takes at least a second, because load is measured over time.
     pub(super) async fn pass_gate(&mut self, job: &Job) -> Result<Option<Gate>, Halt> {
         let limits = self.order.plan.env(job.key()).limits;
         let Some(asked) = Wanted::of(&limits, self.order.host.cpu.usable, self.order.host.room_beside())
@@ -30,7 +29,7 @@ impl Run<'_> {
         let mut load = Load::default();
         let (mut first, mut was_asked) = (true, false);
         loop {
-            // Jobs on other devices come and go while we wait.
+            // Jobs on other devices can start and end during the wait.
             let wanted = asked.beside(!self.beside(job).is_empty());
             was_asked |= !wanted.is_nothing();
             let counters = wanted.quiet.map(|_| probe_counters());
@@ -47,7 +46,7 @@ impl Run<'_> {
                     return Ok(gate(None));
                 }
                 Verdict::GiveUp(why) => {
-                    self.tell_given_up(job, &why, waited);
+                    self.report_given_up(job, &why, waited);
                     return Ok(gate(Some(why)));
                 }
                 Verdict::Wait(why) => {
@@ -59,8 +58,8 @@ impl Run<'_> {
         }
     }
 
-    /// Reads whatever else `wanted` asks for. Warns about each reading that is not available, once per run. `foreign`:
-    /// the number of processors that others keep busy.
+    /// Reads the other values that `wanted` needs. Warns about each unavailable value, once per run. `foreign`: the
+    /// number of processors that other processes keep busy.
     fn read_machine(&mut self, wanted: &Wanted, foreign: Option<f64>, device: Device) -> Reading {
         let temperature = wanted.max_temperature.and_then(|_| self.sensors.temperature_c(device));
         let reading = Reading { foreign, temperature };
@@ -72,7 +71,7 @@ impl Run<'_> {
         reading
     }
 
-    fn tell_given_up(&mut self, job: &Job, why: &str, waited: Duration) {
+    fn report_given_up(&mut self, job: &Job, why: &str, waited: Duration) {
         let waited = duration_text(waited.as_secs_f64());
         let text = format!("{} starts anyway after waiting {waited}: {why}", job.label());
         self.observer.event(&Event::Resumed);
@@ -80,18 +79,18 @@ impl Run<'_> {
     }
 }
 
-/// The host's load between two looks. None of our jobs runs meanwhile, so all of it is the load of others.
+/// The host's load between two checks. This run has no job running then, so all of it is foreign load.
 #[derive(Debug, Default)]
 struct Load {
-    /// The last look; `None` if load did not matter then or was not reported.
+    /// The last check; `None` if load did not matter then or was not reported.
     last: Option<(Instant, HostCounters)>,
 }
 
 impl Load {
-    /// Takes the host's `counters` at `now`, `None` if load does not matter. Returns how many processors were busy
-    /// since the last look, or `Some(None)` if that does not matter or is not reported.
+    /// Takes the host's `counters` at `now`, or `None` if load does not matter. Returns how many processors were busy
+    /// since the last check, or `Some(None)` if that does not matter or is not reported.
     ///
-    /// The first look that matters returns `None`, because load is measured over time. Work done while load did not
+    /// The first check that matters returns `None`, because load is measured over time. Work done while load did not
     /// matter is never counted.
     fn look(&mut self, now: Instant, counters: Option<HostCounters>) -> Option<Option<f64>> {
         let counters = counters.filter(|counters| counters.busy_s.is_some());
@@ -109,7 +108,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn load_is_measured_between_two_looks_that_matter() {
+    fn load_is_measured_between_two_checks_that_matter() {
         let start = Instant::now();
         let mut load = Load::default();
         let mut look = |second, busy_s: Option<f64>| {
@@ -118,7 +117,7 @@ mod tests {
         };
         assert_eq!(look(0, Some(100.0)), None);
         assert_eq!(look(1, Some(100.5)), Some(Some(0.5)));
-        // Jobs on other devices come and go. Their work does not count as load.
+        // Jobs on other devices start and end. Their work does not count as load.
         assert_eq!(look(2, None), Some(None));
         assert_eq!(look(3, Some(108.0)), None);
         assert_eq!(look(5, Some(108.5)), Some(Some(0.25)));

@@ -1,5 +1,5 @@
 //! One attempt under its locks: the steps before its worker starts, the worker, and the record.
-#![expect(clippy::disallowed_methods, reason = "a run happens in time")]
+#![expect(clippy::disallowed_methods, reason = "an attempt records its start")]
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -19,7 +19,7 @@ use crate::record::{
 };
 use crate::run::notices::Notices;
 use crate::run::process::{Chain, ChainCall, worker_variable};
-use crate::run::supervise::{seen, supervise, tell_unrecorded};
+use crate::run::supervise::{ended_now, supervise, warn_unrecorded};
 use crate::run::telemetry::Recorder;
 use crate::store::{Attempt, End, WORTH_A_SYNC, claim, next_attempt, restore, save_record};
 
@@ -30,12 +30,12 @@ struct Begun {
     secrets: BTreeMap<String, Option<Secret>>,
 }
 
-/// What is known of an attempt before its worker starts.
+/// The facts about an attempt before its worker starts.
 struct Known {
-    /// How its worker is named.
+    /// The names of its programs.
     named: Named,
     provenance: Provenance,
-    /// Those that its worker gets.
+    /// The secrets that its worker gets.
     secrets: BTreeMap<String, Option<Secret>>,
 }
 
@@ -47,8 +47,7 @@ impl Run<'_> {
         job_lock: &mut JobLock,
         device_lock: &DeviceLock,
     ) -> Result<Record, Halt> {
-        // The profiler comes first, because asking it makes load. A job that it refuses starts nothing and waits for
-        // nothing.
+        // The profiler comes first, because querying it makes load. A job that it rejects is recorded without waiting.
         let profiler = match self.profiler(job).await? {
             Some(Err(why)) => return self.refuse(job, job_lock, why),
             Some(Ok(profiler)) => Some(profiler),
@@ -62,7 +61,7 @@ impl Run<'_> {
         self.end(job, job_lock, begun, end)
     }
 
-    /// The profiler of a profiled job, or why it does not work here. Reports the profiler's notes the first time.
+    /// The profiler of a profiled job, or the reason why it does not work here. Reports its notes the first time.
     async fn profiler(&mut self, job: &Job) -> Result<Option<Result<Profiler, NotProfiled>>, Halt> {
         let path = self.order.site.path(job, self.order.plan);
         let answer = tokio::select! {
@@ -79,10 +78,10 @@ impl Run<'_> {
     /// Records an attempt whose profiler does not work here.
     fn refuse(&mut self, job: &Job, job_lock: &mut JobLock, why: NotProfiled) -> Result<Record, Halt> {
         let begun = self.begin(job, job_lock, None, None)?;
-        self.end(job, job_lock, begun, seen(Ending::Refused(why), false))
+        self.end(job, job_lock, begun, ended_now(Ending::Refused(why), false))
     }
 
-    /// Idles for the cool-down of the last job's limits. We hold the locks, so that nobody else warms up the machine
+    /// Idles for the cool-down of the last job's limits, holding the locks, so that other jobs do not heat the machine
     /// meanwhile.
     async fn cool_down(&mut self) -> Result<(), Halt> {
         let span = std::mem::take(&mut self.cool_down);
@@ -93,7 +92,7 @@ impl Run<'_> {
         self.idle(span).await
     }
 
-    /// The labels of the jobs that run on other devices right now, if the env of `job` permits that.
+    /// The labels of the jobs that currently run on other devices, if the env of `job` permits that.
     pub(super) fn beside(&self, job: &Job) -> Vec<String> {
         match self.order.plan.env(job.key()).share {
             Share::Device => self.locks.others(&self.physical(job)),
@@ -101,7 +100,7 @@ impl Run<'_> {
         }
     }
 
-    /// Writes `attempt.json`: everything about an attempt that is known before its worker starts.
+    /// Writes `attempt.json`: the facts about an attempt before its worker starts.
     fn begin(
         &mut self,
         job: &Job,
@@ -114,7 +113,7 @@ impl Run<'_> {
         self.stop_if_worker_changed(job, named, &provenance.worker)?;
         let limits = self.order.plan.env(job.key()).limits;
         let time = self.order.site.time.flavour;
-        // The jobs beside ours might have changed during the wait.
+        // The jobs on other devices might have changed during the wait.
         let beside = self.beside(job);
         let attempt = Attempt::new(Utc::now(), limits, time, probe_counters(), beside, provenance)
             .started_since_boot(probe_since_boot())
@@ -124,8 +123,8 @@ impl Run<'_> {
         if claim(&dir, &attempt)? { Ok(Begun { dir, attempt, secrets }) } else { Err(Halt::Taken) }
     }
 
-    /// What is named alike stays the same during a run: whoever builds a new worker meanwhile did not ask for a
-    /// mixture.
+    /// Stops the run if a program of the same name has changed since its first use in this run, for example because the
+    /// user built it again. Results of one run must not mix two versions.
     fn stop_if_worker_changed(&mut self, job: &Job, named: Named, worker: &WorkerFacts) -> Result<(), Halt> {
         let first = self.workers.entry(named).or_insert_with(|| worker.clone());
         let changes = worker_changes(first, worker);
@@ -142,7 +141,7 @@ impl Run<'_> {
         Err(Halt::Stopped("a change of the worker".to_owned()))
     }
 
-    /// What is known of an attempt before it starts.
+    /// Collects the facts about an attempt before it starts, and writes `command.sh`.
     fn known(
         &mut self,
         job: &Job,
@@ -179,7 +178,7 @@ impl Run<'_> {
         Ok(Known { named, provenance, secrets: invocation.secrets })
     }
 
-    /// Where locks keep nobody out, by name.
+    /// The names of the places where locks do not work.
     fn useless_locks(&self) -> BTreeSet<String> {
         let places = [("store", self.owner.owners().locks_work()), ("host", self.locks.locks_work())];
         places.into_iter().filter(|(_, works)| !works).map(|(name, _)| name.to_owned()).collect()
@@ -197,7 +196,7 @@ impl Run<'_> {
         let limits = &attempt.limits;
         let device = job.key().device;
         let (mut recorder, recorded) = Recorder::start(&mut self.sensors, device, &dir.telemetry());
-        tell_unrecorded(recorded, self.observer);
+        warn_unrecorded(recorded, self.observer);
         let call = ChainCall {
             argv: &attempt.provenance.command,
             environment: &with_secrets(&attempt.provenance.environment, secrets),
@@ -206,14 +205,14 @@ impl Run<'_> {
         let noted = device_lock.note_worker(&worker_variable(&dir.measurement()));
         let mut chain = match noted.and_then(|()| Chain::spawn(call, dir, job_lock, device_lock)) {
             Ok(chain) => chain,
-            Err(error) => return seen(Ending::NotStarted { message: error.to_string() }, false),
+            Err(error) => return ended_now(Ending::NotStarted { message: error.to_string() }, false),
         };
         if let Some(group) = chain.group().to_note() {
-            // Without it, the attempt is as one of an older version, which is sound too.
+            // Without it, the attempt is like one of an older version.
             let _ = attempt.note_group(dir, group);
         }
         if Fault::RecordBeforeMeasurement.is_on() {
-            let early = seen(Ending::Ended { code: Some(0), signal: None }, false);
+            let early = ended_now(Ending::Ended { code: Some(0), signal: None }, false);
             let _ = save_record(job_lock, &attempt.clone().conclude(job, dir, early));
         }
         self.cool_down = limits.cool_down;
@@ -223,15 +222,15 @@ impl Run<'_> {
             supervise(job, &mut chain, limits, dir, &mut recorder, &mut self.signals, self.observer);
         let end = tokio::select! {
             end = supervised => end,
-            // Whoever finishes the attempt after the machine is gone finds them. Without them, it has less to say.
+            // They are saved for the `orchestrate` that adopts the attempt if the machine disappears.
             never = notices.watch(|seen| drop(Attempt::note_notices(dir, seen))) => match never {},
         };
         if !end.ending.is_clean() {
-            // Some providers announce the end only when they begin with it.
+            // Some providers announce the end of a machine only when it begins.
             notices.ask().await;
         }
         begun.attempt.notices = notices.into_seen();
-        self.tell_notices(&begun.attempt.notices);
+        self.report_notices(&begun.attempt.notices);
         end
     }
 
@@ -243,13 +242,14 @@ impl Run<'_> {
         Begun { dir, attempt, secrets }: Begun,
         end: End,
     ) -> Result<Record, Halt> {
-        self.heed_store()?;
+        self.check_store_place()?;
         if restore(job, job_lock, &dir, &attempt)? {
             let what = "files were removed from its directory while it ran; those that the record needs were restored";
             self.observer.event(&Event::Warning(&format!("{}: {what}", job.label())));
         }
         let now = end.at;
-        let end = attempt.by_its_clock(end, now, self.order.host.boot_id.as_deref(), probe_since_boot());
+        let boot_id = self.order.host.boot_id.as_deref();
+        let end = attempt.with_corrected_end(end, now, boot_id, probe_since_boot());
         let mut record = attempt.conclude(job, &dir, end);
         let values = secrets.values().flatten().map(Secret::reveal);
         record.outcome = without_secrets(&record.outcome, values);
@@ -258,7 +258,7 @@ impl Run<'_> {
         Ok(record)
     }
 
-    /// Has the attempt in `dir` with this record synced, before the next job starts if it is worth that.
+    /// Syncs the attempt in `dir` with this record soon; immediately if it took long.
     pub(super) fn keep(&self, dir: AttemptDir, record: &Record) -> Result<(), Halt> {
         self.durable.sync_soon(dir);
         if record.wall_s() >= WORTH_A_SYNC.as_secs_f64() {
@@ -275,7 +275,7 @@ fn with_secrets(
 ) -> BTreeMap<String, String> {
     let mut environment = recorded.clone();
     for (name, secret) in secrets {
-        // Without its value, a worker would believe the word that stands for it.
+        // A worker must not get the placeholder of a secret as its value.
         match secret {
             Some(secret) => environment.insert(name.clone(), secret.reveal().to_owned()),
             None => environment.remove(name),

@@ -1,4 +1,4 @@
-//! The state of a run, and what all of its parts use to wait, to stop and to report.
+//! The state of a run, [`Run`], with the methods that all steps use to wait, stop and report.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -30,34 +30,34 @@ pub struct RunOrder<'a> {
     pub store: &'a Store,
     /// The plan.
     pub plan: &'a Plan,
-    /// What to do with each selected job, in order.
+    /// The decision about each selected job, in order.
     pub decided: &'a [Decided],
-    /// What the store held when that was decided.
+    /// The inventory of the store at that time.
     pub inventory: Inventory,
-    /// Tells what done jobs are worth, if the results decide how often a config runs.
+    /// Judges done jobs, if results determine the number of repeats of a config.
     pub judge: &'a dyn Judge,
-    /// The host it was decided for.
+    /// The host of the run.
     pub host: &'a HostFacts,
-    /// The machine in the cloud, if it is in one and tells where.
+    /// The cloud machine, if the host is one and its service answers.
     pub cloud: Option<InCloud>,
     /// The programs and directories that the run uses.
     pub site: Site,
     /// Go on even if several configs in a row fail in the same way.
     pub keep_going: bool,
-    /// Give up at once if a lock is busy before the first job starts. Later jobs wait.
+    /// Fail immediately if a lock is busy before the first job starts. Later jobs wait.
     pub no_wait: bool,
-    /// Share the store with others that no lock of ours keeps out.
+    /// Share the store with owners that locks do not show.
     pub join: bool,
 }
 
-/// Why a run ends early.
+/// The reason why a run ends early.
 #[derive(Debug)]
 pub(super) enum Halt {
-    /// A signal, or whatever is named here, stopped it.
+    /// It was stopped by a signal or another reason, which is named here.
     Stopped(String),
     /// The last jobs failed in the same way, so the remaining ones are not tried.
     AllAlike,
-    /// Another `orchestrate` began the attempt of this job before us.
+    /// Another `orchestrate` has claimed the attempt of this job.
     Taken,
     Failed(DispatchError),
 }
@@ -74,7 +74,7 @@ pub(super) struct Run<'a> {
     pub(super) signals: StopSignals,
     pub(super) observer: &'a mut dyn Observer,
     pub(super) ceilings: Ceilings,
-    /// What the configs still need, as far as results decide that.
+    /// The needed jobs, if results determine them.
     pub(super) wants: Wants,
     pub(super) profilers: Profilers,
     /// Done jobs to run again, each with the attempt whose record is to be replaced.
@@ -83,31 +83,31 @@ pub(super) struct Run<'a> {
     pub(super) states: BTreeMap<JobId, State>,
     /// The jobs that another `orchestrate` finished meanwhile.
     pub(super) done_by_others: BTreeSet<JobId>,
-    /// The last failures, if they say the same.
+    /// The last failures, if they have the same message.
     pub(super) alike: Alike,
     /// How long to idle before the next start.
     pub(super) cool_down: Duration,
     pub(super) sensors: Sensors,
     pub(super) glance: Glance,
-    /// Tells others that our attempts are looked after.
+    /// Shows other processes that the owner of this run's attempts is alive.
     pub(super) owner: OwnerLock,
-    /// Tells us when those of others are no longer.
+    /// The other owners, to notice when one has ended.
     pub(super) others: Others,
-    /// The jobs whose worker somebody asked to end. They are left for the next run.
+    /// The jobs whose worker was stopped on request. They are left for the next run.
     pub(super) set_aside: BTreeSet<JobId>,
     /// The last wait for others that was reported.
     pub(super) awaited: Option<Waiting>,
     /// The workers of this run when they were first started.
     pub(super) workers: BTreeMap<Named, WorkerFacts>,
     pub(super) durable: Durable,
-    /// Where the store was when the run began.
+    /// The store's directory at the beginning of the run.
     pub(super) place: Option<Place>,
     /// Warnings already given: each is given once per run.
     pub(super) warned: BTreeSet<String>,
 }
 
 impl Run<'_> {
-    /// What the device of `job` is for everybody on this host.
+    /// The physical device of `job`.
     pub(super) fn physical(&self, job: &Job) -> PhysicalDevice {
         let device = job.key().device;
         let Some(address) = self.order.host.gpu_address(device) else { return PhysicalDevice::of(device) };
@@ -135,9 +135,8 @@ impl Run<'_> {
         }
     }
 
-    /// Stops if the store was moved or deleted. To go on would make a second one in its place, which lacks what the
-    /// first one holds.
-    pub(super) fn heed_store(&self) -> Result<(), Halt> {
+    /// Stops if the store was moved or deleted. Continuing would create a second store without the earlier results.
+    pub(super) fn check_store_place(&self) -> Result<(), Halt> {
         match self.place.as_ref().is_none_or(Place::is_ours) {
             true => Ok(()),
             false => Err(Halt::Failed(DispatchError::StoreGone(self.order.store.root().to_owned()))),
@@ -145,19 +144,19 @@ impl Run<'_> {
     }
 
     /// Stops if a signal has arrived.
-    pub(super) async fn heed_signals(&mut self) -> Result<(), Halt> {
+    pub(super) async fn stop_on_signal(&mut self) -> Result<(), Halt> {
         if let Some(by) = self.signals.stopping() {
             return Err(Halt::Stopped(by.to_owned()));
         }
         tokio::select! {
             biased;
             _ = self.signals.next() => Err(self.stopped(WorkerFate::None)),
-            // The runtime looks for signals when it has nothing else to do, as it has now.
+            // The runtime checks for signals when it is idle, as after this.
             () = tokio::task::yield_now() => Ok(()),
         }
     }
 
-    /// Idles for `span`, or until told to stop.
+    /// Idles for `span`, or until a signal arrives.
     pub(super) async fn idle(&mut self, span: Duration) -> Result<(), Halt> {
         if let Some(by) = self.signals.stopping() {
             return Err(Halt::Stopped(by.to_owned()));
@@ -168,7 +167,7 @@ impl Run<'_> {
         }
     }
 
-    /// Reports that the run was just told to stop, and what becomes of the current worker.
+    /// Reports that the run was just stopped, and the fate of the current worker.
     pub(super) fn stopped(&mut self, fate: WorkerFate<'_>) -> Halt {
         let by = self.signals.by();
         self.observer.event(&Event::Stopping { by, fate });
@@ -179,7 +178,7 @@ impl Run<'_> {
         Patience { no_wait: self.order.no_wait, signals: Some(&mut self.signals), observer: self.observer }
     }
 
-    /// Takes the lock of `job`. `fate`: what becomes of the worker that holds it, if we are told to stop meanwhile.
+    /// Takes the lock of `job`. `fate`: the fate of the worker that holds it, if the run is stopped meanwhile.
     pub(super) async fn lock_job(&mut self, job: &Job, fate: WorkerFate<'_>) -> Result<JobLock, Halt> {
         let dir = self.order.store.job_dir(job);
         let locked = JobLock::lock(job, dir, &mut self.patience()).await;
@@ -206,7 +205,7 @@ impl Run<'_> {
         } else {
             Standing::NotDone(NotDone::Failed(Arc::new(record.clone())))
         };
-        // What tells nothing about the job leaves it as it was: done, or too large for the memory.
+        // An outcome without a verdict does not change a job that is done or too large for the memory.
         let earlier = self.order.inventory.jobs.get(&job.id()).and_then(Standing::record);
         let keeps_its_verdict =
             !policy.verdict && earlier.is_some_and(|earlier| earlier.outcome.policy().verdict);
@@ -223,10 +222,10 @@ impl Run<'_> {
             }
         }
         self.observer.event(&Event::Ended { job, record, retry });
-        self.tell_missed(job, record);
+        self.report_missed_variables(job, record);
     }
 
-    /// Follows the store, which now holds `standing` for `job`.
+    /// Updates the inventory: the store now has `standing` for `job`.
     pub(super) fn note(&mut self, job: &Job, standing: Standing) {
         let after = standing.record().cloned();
         let before = self.order.inventory.jobs.insert(job.id(), standing);
@@ -236,8 +235,8 @@ impl Run<'_> {
         self.wants.note(self.order.plan, job, after.as_deref());
     }
 
-    /// Says, once per env, which variables of our environment the worker of a failed attempt did not get.
-    fn tell_missed(&mut self, job: &Job, record: &Record) {
+    /// Reports, once per env, which variables of the environment the worker of a failed attempt did not get.
+    fn report_missed_variables(&mut self, job: &Job, record: &Record) {
         let key = job.key();
         let dropped = self.order.site.dropped(&record.provenance.environment);
         let text = missed(&key.env, &record.outcome, &dropped).filter(|_| !key.worker.is_shipped());
@@ -247,8 +246,8 @@ impl Run<'_> {
         }
     }
 
-    /// Warns, once per run, of what the provider of the machine has announced.
-    pub(super) fn tell_notices(&mut self, notices: &[CloudNotice]) {
+    /// Warns, once per run, about announcements of the cloud provider.
+    pub(super) fn report_notices(&mut self, notices: &[CloudNotice]) {
         for notice in notices {
             let text = format!("the provider of this machine announced that it {}", notice.kind);
             if self.warned.insert(text.clone()) {
@@ -257,13 +256,13 @@ impl Run<'_> {
         }
     }
 
-    /// Whether somebody asked to end the worker of the attempt of this record, and the run shall go on without `job`.
+    /// Whether the worker of the attempt of this record was stopped on request. The run then continues without `job`.
     pub(super) fn is_set_aside(&self, job: &Job, record: &Record) -> bool {
         let is_interrupted = record.outcome.policy().leaves == State::Waiting;
         is_interrupted && self.order.store.job_dir(job).attempt(record.attempt).stop().exists()
     }
 
-    /// Notes that `job` is in `state` although this run has not run it, and reports why the first time.
+    /// Notes the `state` of `job`, which this run has not run, and reports `decision` the first time.
     pub(super) fn leave(&mut self, job: &Job, state: State, decision: &Decision) {
         if self.states.insert(job.id(), state).is_none_or(|before| before == State::Waiting) {
             self.observer.event(&Event::Left { job, decision });

@@ -1,4 +1,4 @@
-//! What the configs still need, where results decide it.
+//! The needed jobs, where results determine them: [`Wants`].
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,7 +6,7 @@ use crate::job::{Job, JobId};
 use crate::plan::{Inventory, Judge, Needs, Plan};
 use crate::record::Record;
 
-/// What is needed by the records that were there when it was last asked.
+/// The needs according to the records at the last computation.
 #[derive(Debug, Default)]
 pub(super) struct Wants {
     pub(super) needs: Needs,
@@ -17,7 +17,7 @@ pub(super) struct Wants {
 }
 
 impl Wants {
-    /// What is needed by the records of `inventory`.
+    /// The needs according to the records of `inventory`.
     pub(super) fn of(plan: &Plan, inventory: &Inventory, judge: &dyn Judge) -> Self {
         Wants { needs: Needs::judged(plan, inventory, judge), ..Wants::default() }
     }
@@ -39,7 +39,7 @@ impl Wants {
         self.outdated.clear();
     }
 
-    /// Whether there is no newer record than when it was last asked.
+    /// Whether the last computation included all records.
     pub(super) fn is_up_to_date(&self) -> bool {
         self.outdated.is_empty()
     }

@@ -1,4 +1,4 @@
-//! NVIDIA's Nsight Compute: where it is, whether it has permission to count, and what it can count on a device.
+//! Prepares NVIDIA's Nsight Compute: its path, its permission to count, and the metrics of the device.
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
@@ -20,7 +20,7 @@ use crate::record::{HostFacts, NotProfiled};
 /// The oldest major version of the driver under WSL2 that permits profiling.
 const WSL_DRIVER: u32 = 545;
 
-/// Finds `ncu` and asks which metrics the device has.
+/// Finds `ncu` and queries the metrics of the device.
 pub(super) async fn probe(purpose: &Purpose, host: &HostFacts) -> Result<Ready, NotProfiled> {
     let program = NCU.find(OsStr::new(&purpose.path)).map_err(|error| not_found(&NCU, &error, &install()))?;
     let said = ask(&program, &["--version"], &[], PATIENCE).await;
@@ -60,7 +60,7 @@ fn unusable(program: &Path, error: &AskError) -> NotProfiled {
     }
 }
 
-/// Fails if the driver restricts counters to administrators and we are not one. Otherwise each job would find that out
+/// Fails if the driver restricts counters to administrators and this user is not one. Otherwise each job would fail
 /// after its training.
 fn check_permission() -> Result<(), NotProfiled> {
     let access = CounterAccess::probe();
@@ -80,10 +80,10 @@ fn old_wsl(host: &HostFacts) -> Option<String> {
     })
 }
 
-/// The base names of all metrics of this host's devices; `None` if `ncu` lists none without giving a reason.
+/// The base names of all metrics of this host's devices; `None` if `ncu` lists none without a reason.
 ///
 /// # Errors
-/// The reason that `ncu` gives: every job would fail the same way.
+/// The reason that `ncu` prints: every job would fail in the same way.
 async fn listing(program: &Path) -> Result<Option<BTreeSet<String>>, NotProfiled> {
     let said = match ask(program, &["--query-metrics"], &[], PATIENCE).await {
         Ok(said) => said,
@@ -119,17 +119,17 @@ fn select(
         return Ok(select_metrics(capability, listed));
     }
     select_named(counters, capability, listed).map_err(|unknown| {
-        let told: Vec<String> = unknown.iter().map(ToString::to_string).collect();
+        let reasons: Vec<String> = unknown.iter().map(ToString::to_string).collect();
         NotProfiled {
             cause: "unknown_metric".to_owned(),
-            message: told.join("; "),
+            message: reasons.join("; "),
             remedy: "change `metrics` in the matrix; `ncu --query-metrics` lists what the device has"
                 .to_owned(),
         }
     })
 }
 
-/// Tells the user why a job takes minutes that took seconds before.
+/// Explains why profiling a job that takes seconds takes minutes.
 fn cost(version: Option<&str>, selection: &Selection) -> String {
     let version = version.unwrap_or("(unknown version)");
     format!(

@@ -1,4 +1,4 @@
-//! `perf stat`: where it is, whether it has permission to count, and which events this host does not count.
+//! Prepares `perf stat`: its path, its permission to count, and the events that this host does not count.
 
 use std::ffi::OsStr;
 use std::path::Path;
@@ -44,7 +44,7 @@ fn install(host: &HostFacts) -> String {
     }
 }
 
-/// What `perf` counts in a program that does nothing. Every event that the host offers has a number, be it zero.
+/// Runs `perf` on a program that does nothing. Every event that the host offers has a count, which may be zero.
 async fn try_out(program: &Path, events: &[String]) -> Result<PerfCounters, NotProfiled> {
     let list = events.join(",");
     let said = ask(program, &["stat", "-x,", "-e", &list, "--", "true"], &[], PATIENCE).await;
@@ -58,8 +58,8 @@ async fn try_out(program: &Path, events: &[String]) -> Result<PerfCounters, NotP
     parse_perf(&text, &text, &requested).map_err(NotProfiled::from)
 }
 
-/// If a list of events has a mistake, the part that `perf` quotes starts anywhere and runs to the list's end. So each
-/// event is tried alone, and the refusal names the ones that fail. If none does, it is `refused` unchanged.
+/// If a list of events has a mistake, the part that `perf` quotes starts anywhere and extends to the list's end. So
+/// each event is tried separately, and the error names those that fail. If none fails, returns `refused` unchanged.
 async fn name_unknown(program: &Path, events: &[String], refused: NotProfiled) -> NotProfiled {
     let mut unknown = Vec::new();
     for event in events {
@@ -74,7 +74,7 @@ async fn name_unknown(program: &Path, events: &[String], refused: NotProfiled) -
     }
 }
 
-/// Names the events that will be missing from the results.
+/// A sentence that names the events that will be missing from the results.
 fn not_offered(counted: &PerfCounters, host: &HostFacts) -> Option<String> {
     let is_missing = |event: &&PerfEvent| event.count == Count::NotSupported;
     // On hybrid processors one type of core can lack an event that the other counts.

@@ -1,4 +1,4 @@
-//! The profilers of this host, each asked once per purpose.
+//! The profilers of this host, each queried once per purpose: [`Profilers`].
 
 use std::collections::BTreeMap;
 
@@ -17,15 +17,14 @@ pub(in crate::run) struct Profilers {
 /// A profiler's answer.
 #[derive(Debug)]
 pub(in crate::run) struct Answer {
-    /// The profiler, or why there is none.
+    /// The profiler, or the reason why it cannot be used.
     pub(in crate::run) profiler: Result<Profiler, NotProfiled>,
-    /// What the user should know about it, reported with its first job.
+    /// Sentences for the user, reported with its first job.
     pub(in crate::run) sentences: Vec<String>,
 }
 
 impl Profilers {
-    /// The profiler for the job of `key`; `None` for a job without a program around its worker. `path` is the worker's
-    /// `PATH`.
+    /// The profiler for the job of `key`; `None` for a job without a profiler. `path` is the worker's `PATH`.
     pub(in crate::run) async fn ready(&mut self, key: &Key, path: &str, host: &HostFacts) -> Option<Answer> {
         let purpose = Purpose {
             kind: key.kind,

@@ -1,4 +1,4 @@
-//! The purpose that a profiler is prepared for, and the result.
+//! The purpose of a profiler, [`Purpose`], and the result of preparing it, [`Ready`].
 
 use std::time::Duration;
 
@@ -7,27 +7,27 @@ use crate::job::{Device, Kind};
 use crate::plan::Profiler;
 use crate::record::NotProfiled;
 
-/// Longer than `ncu` takes to list what a device can count, on the slowest machine seen.
+/// Timeout of a query. `ncu` takes less to list the metrics of a device, on the slowest machine seen.
 pub(super) const PATIENCE: Duration = Duration::from_secs(90);
 
-/// A profiler that works, and what the user is told about it before its first job.
+/// A profiler that works, and sentences about it to report before its first job.
 #[derive(Clone, Debug)]
 pub(super) struct Ready {
     pub(super) profiler: Profiler,
     pub(super) sentences: Vec<String>,
 }
 
-/// The purpose that a profiler is prepared for. Jobs with the same purpose share one answer.
+/// The purpose of a profiler. Jobs with the same purpose share one query.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Purpose {
     pub(super) kind: Kind,
     pub(super) device: Device,
     pub(super) counters: Vec<String>,
-    /// The worker's `PATH`, where its profiler is searched too.
+    /// The worker's `PATH`, in which the profiler is searched.
     pub(super) path: String,
 }
 
-/// The refusal of a profiler that is not found; `install` tells how to get it.
+/// The error of a profiler that is not found; `install` is the remedy if it is not installed.
 pub(super) fn not_found(tool: &Tool, error: &FindError, install: &str) -> NotProfiled {
     let remedy = match error {
         FindError::Nowhere(_) => install.to_owned(),

@@ -1,10 +1,10 @@
-//! A system made of files, for tests.
+//! A fake `/proc` and `/sys` in a temporary directory, for tests.
 #![expect(clippy::disallowed_methods, reason = "sensors are files")]
 
 use std::fs;
 use std::path::Path;
 
-/// A system made of files.
+/// The root of a fake file system.
 pub(super) struct Root(tempfile::TempDir);
 
 impl Root {

@@ -1,4 +1,4 @@
-//! Damaged words of the kernel about its processors and sensors.
+//! Fuzzes the parsers of the kernel's files about processors and sensors.
 
 use std::collections::BTreeSet;
 
@@ -55,10 +55,7 @@ fn every_parser_is_fuzzed_and_tested() {
     let fuzzed = words(part(include_str!("fuzz_tests.rs"), "fn fuzz_sensors()", "#[test]"));
     let tested = words(part(parse, "mod tests {", "no end"));
     for name in names {
-        assert!(
-            fuzzed.contains(name),
-            "`{name}` of parse.rs is not fed with damaged words in `fuzz_sensors`"
-        );
+        assert!(fuzzed.contains(name), "`{name}` of parse.rs is not called in `fuzz_sensors`");
         assert!(tested.contains(name), "`{name}` of parse.rs has no test there");
     }
 }

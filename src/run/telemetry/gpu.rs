@@ -1,5 +1,5 @@
-//! The sensors of NVIDIA's GPUs, by the driver's own library. It is looked for when first asked, so a host without it
-//! is a host without these sensors.
+//! The sensors of NVIDIA's GPUs, read with the driver's library (NVML): [`GpuSensors`]. The library is loaded on first
+//! use; without it, there are no such sensors.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use crate::host::{Gpu, GpuUse, gpu_uses};
 use crate::record::{ForeignProcess, GpuAddress, GpuSample, OnDevice};
 use crate::run::process::{Group, Owner, is_in_first_pid_namespace};
 
-/// The driver's reasons to hold clocks down, by the names that `nvidia-smi` has for them. That a GPU is idle is none.
+/// The driver's reasons for reduced clocks, by their names in `nvidia-smi`. Idleness is not included.
 const REASONS: [(ThrottleReasons, &str); 8] = [
     (ThrottleReasons::APPLICATIONS_CLOCKS_SETTING, "applications_clocks_setting"),
     (ThrottleReasons::SW_POWER_CAP, "sw_power_cap"),
@@ -24,33 +24,33 @@ const REASONS: [(ThrottleReasons, &str); 8] = [
     (ThrottleReasons::DISPLAY_CLOCK_SETTING, "display_clock_setting"),
 ];
 
-/// The library, or why not.
+/// The library, or the error of loading it.
 #[derive(Debug)]
 pub(super) struct GpuSensors {
     library: Result<Nvml, NvmlError>,
-    /// The driver counts processes as we do.
-    knows_our_processes: bool,
+    /// Whether the driver's process ids are those of this process.
+    shares_pid_namespace: bool,
 }
 
 impl GpuSensors {
-    /// Looks for the library.
+    /// Loads the library.
     pub(super) fn open() -> GpuSensors {
-        GpuSensors { library: Nvml::init(), knows_our_processes: is_in_first_pid_namespace() }
+        GpuSensors { library: Nvml::init(), shares_pid_namespace: is_in_first_pid_namespace() }
     }
 
-    /// Its temperature, in °C.
+    /// The temperature of the GPU, in °C.
     pub(super) fn temperature_c(&self, address: &GpuAddress) -> Option<f64> {
         self.board(address)?.temperature_c()
     }
 
-    /// The board of the GPU, if there is one.
+    /// The board of the GPU, if it exists.
     pub(super) fn board(&self, address: &GpuAddress) -> Option<NvidiaBoard<'_>> {
         let gpu = Gpu::find(self.library.as_ref().ok()?, address)?;
-        Some(NvidiaBoard { gpu, knows_our_processes: self.knows_our_processes })
+        Some(NvidiaBoard { gpu, shares_pid_namespace: self.shares_pid_namespace })
     }
 }
 
-/// What a GPU's board shows. Each value is absent where the board or its driver does not offer it.
+/// The sensors of a GPU's board. Each value is absent where the board or its driver does not offer it.
 pub(super) trait Board {
     /// Clock of the multiprocessors, in MHz.
     fn sm_mhz(&self) -> Option<f64>;
@@ -58,27 +58,27 @@ pub(super) trait Board {
     fn memory_mhz(&self) -> Option<f64>;
     /// Power, in watts.
     fn power_w(&self) -> Option<f64>;
-    /// Joules that it took since the driver was loaded.
+    /// Energy since the driver was loaded, in joules.
     fn energy_j(&self) -> Option<f64>;
     /// Temperature, in °C.
     fn temperature_c(&self) -> Option<f64>;
-    /// Memory that all processes together use, in bytes.
+    /// Memory in use by all processes, in bytes.
     fn memory_used_bytes(&self) -> Option<f64>;
     /// Share of the last sample period in which its memory was read or written, in percent.
     fn memory_busy_percent(&self) -> Option<f64>;
-    /// What is no number. `job` are the processes that belong there.
+    /// Throttle reasons, and the processes on the GPU that do not belong to `job`.
     fn state(&self, job: Option<Group>) -> GpuSample;
 }
 
-/// A board by NVIDIA's driver.
+/// A board of NVIDIA's driver.
 ///
-/// Of a GPU in MIG mode, a job has a part. Clocks, temperature and throttling are the same for all parts, so those of
-/// the whole GPU are the job's. Power, energy and the time of the memory are sums that hold those of others, so they
-/// are absent. Memory and processes are told for each part.
+/// On a GPU in MIG mode, a job has a part. Clocks, temperature and throttling are the same for all parts, so those of
+/// the whole GPU are used. Power, energy and memory activity are sums over all parts, so they are absent. Memory and
+/// processes are reported for each part.
 #[derive(Debug)]
 pub(super) struct NvidiaBoard<'a> {
     gpu: Gpu<'a>,
-    knows_our_processes: bool,
+    shares_pid_namespace: bool,
 }
 
 impl Board for NvidiaBoard<'_> {
@@ -120,14 +120,14 @@ impl Board for NvidiaBoard<'_> {
 }
 
 impl NvidiaBoard<'_> {
-    /// The processes on the GPU, or on the job's part of it, that are not of `job`; `None` where the driver does not
-    /// list any.
+    /// The processes on the GPU, or on the job's part of it, that do not belong to `job`; `None` where the driver does
+    /// not list processes.
     fn others(&self, job: Group) -> Option<OnDevice> {
         let gpu = self.gpu.of_job()?;
         let computing = gpu.running_compute_processes().ok()?;
         let drawing = gpu.running_graphics_processes().unwrap_or_default();
         let listed = gpu_uses(computing, drawing);
-        Some(tell_apart(listed, self.knows_our_processes, |pid| job.owner_of(pid)))
+        Some(foreign_processes_of(listed, self.shares_pid_namespace, |pid| job.owner_of(pid)))
     }
 }
 
@@ -136,13 +136,13 @@ fn reasons(held_down: ThrottleReasons) -> Vec<String> {
     held.map(|(_, name)| (*name).to_owned()).collect()
 }
 
-/// Which of the `listed` processes, by pid, are not the job's.
-fn tell_apart(
+/// The `listed` processes, by pid, that do not belong to the job.
+fn foreign_processes_of(
     listed: BTreeMap<u32, GpuUse>,
-    knows_our_processes: bool,
+    shares_pid_namespace: bool,
     owner_of: impl Fn(u32) -> Owner,
 ) -> OnDevice {
-    if !knows_our_processes && !listed.is_empty() {
+    if !shares_pid_namespace && !listed.is_empty() {
         return OnDevice::Unknown;
     }
     let foreign = listed.into_iter().filter_map(|(pid, listed)| match owner_of(pid) {
@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn the_jobs_own_processes_and_those_that_are_gone_are_not_foreign() {
+    fn processes_of_the_job_and_ended_processes_are_not_foreign() {
         let owner_of = |pid| match pid {
             1 => Owner::Group,
             2 => Owner::Gone,
@@ -190,14 +190,15 @@ mod tests {
             graphics,
         };
         let both = vec![foreign(3, None, false), foreign(4, Some(5), true)];
-        assert_eq!(tell_apart(listed.clone(), true, owner_of), OnDevice::Foreign(both));
-        assert_eq!(tell_apart(listed, false, owner_of), OnDevice::Unknown, "other numbers, no accusation");
-        assert_eq!(tell_apart(BTreeMap::new(), false, owner_of), OnDevice::Foreign(Vec::new()));
+        assert_eq!(foreign_processes_of(listed.clone(), true, owner_of), OnDevice::Foreign(both));
+        let foreign = foreign_processes_of(listed, false, owner_of);
+        assert_eq!(foreign, OnDevice::Unknown, "the ids are of another namespace");
+        assert_eq!(foreign_processes_of(BTreeMap::new(), false, owner_of), OnDevice::Foreign(Vec::new()));
     }
 
-    /// Where there is no driver; on a host with GPUs there is no GPU of this number.
+    /// On a host without a driver, or with GPUs but none of this number.
     #[test]
-    fn a_gpu_that_is_not_there_shows_nothing() {
+    fn a_missing_gpu_has_no_values() {
         let sensors = GpuSensors::open();
         let address = GpuAddress { index: Some(u32::MAX), uuid: None, extent: Extent::Whole };
         assert!(sensors.board(&address).is_none());

@@ -1,7 +1,8 @@
-//! The host's own sensors, on Linux: files below `/proc` and `/sys`, opened once and read again at every look.
+//! The sensors of the host, on Linux, [`HostSensors`]: files below `/proc` and `/sys`, opened once and read for every
+//! sample.
 //!
-//! What the system does not offer, or not to this user, is absent. Nothing here starts a process, and no file is read
-//! that would wake an idle processor where another file says the same.
+//! Values that the system does not offer to this user are absent. Reading starts no process. A file that would wake an
+//! idle processor is not read where another file has the same value.
 #![expect(clippy::disallowed_methods, reason = "sensors are files")]
 
 use std::fs::{self, File};
@@ -13,19 +14,19 @@ use crate::host::{CgroupPlace, busy_seconds, counter, held_seconds, memory_value
 use crate::processes::ProcessTable;
 use crate::run::process::Group;
 
-/// The most processors whose clock is read, spread evenly over the usable ones and the same at every look. Reading the
+/// The most processors whose clock is read, spread evenly over the usable ones, the same for every sample. Reading the
 /// file of one can interrupt that processor, or wait up to 20 ms for it. So reading all of a large host would disturb
-/// the measurement. If a job keeps the host busy, all processors have about the same clock. Four of them show heat, a
-/// power limit or a governor as well as all do.
+/// the measurement. If a job keeps the host busy, all processors have about the same clock, so four suffice to detect
+/// heat, a power limit or a governor.
 const MOST_CLOCKS: usize = 4;
 
 /// The most processors whose clocks are read from `/proc/cpuinfo`, which has all of them or none.
 const MOST_IN_CPUINFO: usize = 16;
 
-/// The most processes of a job that are looked at: a job starts few, and its worker is one of the first.
+/// The most processes of a job that are checked: a job starts few, and its worker is one of the first.
 const MOST_PROCESSES: usize = 64;
 
-/// No file that is read here is longer.
+/// No file that is read here is longer, in bytes.
 const LONGEST: usize = 64 * 1024;
 
 /// The sensors that this host offers.
@@ -35,17 +36,17 @@ pub(super) struct HostSensors {
     /// Thousandths of a °C.
     temperatures: Vec<Probe>,
     throttle_counts: Vec<Probe>,
-    throttle_times: Vec<SlowedCore>,
+    throttle_times: Vec<ThrottledCore>,
     packages: Vec<Package>,
     quota: Option<Probe>,
     stops: Option<Stops>,
     load: Option<Probe>,
     memory: Option<Probe>,
     virtual_memory: Option<Probe>,
-    /// Pages swapped in and out at this look. The kernel takes long to add them up, so they are read together.
+    /// Pages swapped in and out at this sample. The kernel takes long to sum them, so they are read together.
     paged: Option<Paged>,
     page_bytes: f64,
-    /// What is being read, kept for its memory.
+    /// A buffer for reading, kept to reuse its memory.
     text: Vec<u8>,
 }
 
@@ -59,10 +60,10 @@ struct Paged {
 #[derive(Debug, Default)]
 enum Clocks {
     #[default]
-    Nobody,
-    /// Files of one clock each, in kHz; at most [`MOST_CLOCKS`].
+    Absent,
+    /// Files with one clock each, in kHz; at most [`MOST_CLOCKS`].
     Each(Vec<Probe>),
-    /// `/proc/cpuinfo`, and the processors that matter.
+    /// `/proc/cpuinfo`, and the usable processors.
     CpuInfo(Probe, Vec<u32>),
 }
 
@@ -73,38 +74,38 @@ struct Package {
     counter: Unwrapped,
 }
 
-/// The milliseconds for which heat slowed a core down.
+/// The milliseconds for which a core was throttled.
 #[derive(Debug)]
-struct SlowedCore {
+struct ThrottledCore {
     probe: Probe,
-    /// Those at the first look.
+    /// The value at the first sample.
     before: Option<f64>,
 }
 
-impl SlowedCore {
-    /// Those since the first look.
+impl ThrottledCore {
+    /// The milliseconds since the first sample.
     fn look(&mut self) -> Option<f64> {
         let now = self.probe.number()?;
         Some(now - *self.before.get_or_insert(now))
     }
 }
 
-/// The processes of a job that are stopped.
+/// Detects stopped processes of a job.
 #[derive(Debug)]
 struct Stops {
     processes: ProcessTable,
-    /// The looks that have found one.
+    /// The number of samples with a stopped process.
     found: u32,
 }
 
 impl Stops {
-    /// `None` if the kernel does not list children. To look for them among all processes would take too long.
+    /// `None` if the kernel does not list children. Searching all processes for them would take too long.
     fn open(root: &Path) -> Option<Stops> {
         let lists_children = root.join("proc/thread-self/children").exists();
         lists_children.then(|| Stops { processes: ProcessTable::in_directory(root.join("proc")), found: 0 })
     }
 
-    /// A process that is only traced is at work.
+    /// Counts a sample. A traced process does not count as stopped.
     fn look(&mut self, job: Option<Group>) {
         let Some(job) = job else { return };
         let is_stopped = |pid| self.processes.stat(pid).is_some_and(|stat| stat.state == 'T');
@@ -113,7 +114,7 @@ impl Stops {
     }
 }
 
-/// A file that is read again and again.
+/// A file that is read for every sample.
 #[derive(Debug)]
 struct Probe(File);
 
@@ -122,7 +123,7 @@ impl Probe {
         File::open(path).ok().map(Probe)
     }
 
-    /// What the file says now, in `text`. Files below `/proc` hand out a page at a time, so it is read to its end.
+    /// Reads the file into `text`. Files below `/proc` return a page per call, so it is read to its end.
     fn read<'a>(&self, text: &'a mut Vec<u8>) -> Option<&'a str> {
         text.resize(LONGEST, 0);
         let mut length = 0;
@@ -135,7 +136,7 @@ impl Probe {
         str::from_utf8(&text[..length]).ok()
     }
 
-    /// The number that the file holds alone.
+    /// The number in a file that contains nothing else.
     fn number(&self) -> Option<f64> {
         let mut bytes = [0; 32];
         let length = self.0.read_at(&mut bytes, 0).ok()?;
@@ -144,7 +145,7 @@ impl Probe {
 }
 
 impl HostSensors {
-    /// Looks for sensors below `root`, which is `/` but in tests. A page of memory has `page_bytes` bytes.
+    /// Opens the sensors below `root`, which is `/` except in tests. A page of memory has `page_bytes` bytes.
     pub(super) fn open(root: &Path, page_bytes: f64) -> HostSensors {
         let status = read(&root.join("proc/self/status")).unwrap_or_default();
         let usable = parse::allowed_processors(&status);
@@ -154,7 +155,7 @@ impl HostSensors {
             throttle_counts: open_throttle_files(root, "core_throttle_count"),
             throttle_times: open_throttle_files(root, "core_throttle_total_time_ms")
                 .into_iter()
-                .map(|probe| SlowedCore { probe, before: None })
+                .map(|probe| ThrottledCore { probe, before: None })
                 .collect(),
             packages: open_packages(root),
             quota: open_quota(root),
@@ -168,7 +169,7 @@ impl HostSensors {
         }
     }
 
-    /// Forgets what the last look has read.
+    /// Discards cached values before a new sample.
     pub(super) fn begin_look(&mut self) {
         self.paged = None;
     }
@@ -178,31 +179,31 @@ impl HostSensors {
         busy_seconds(self.load.as_ref()?.read(&mut self.text)?)
     }
 
-    /// Times that a processor slowed itself down for heat.
+    /// How often processors were throttled because of heat.
     pub(super) fn throttle_events(&self) -> Option<f64> {
         sum(self.throttle_counts.iter().map(Probe::number))
     }
 
-    /// Seconds since the first look for which heat slowed down the core that it slowed down longest. Threads that wait
-    /// for each other wait for that one. Absent where the file of one core cannot be read.
+    /// Seconds since the first sample for which the most throttled core was throttled. Threads that wait for each other
+    /// wait for that core. Absent where the file of one core cannot be read.
     pub(super) fn throttled_s(&mut self) -> Option<f64> {
-        let cores: Option<Vec<f64>> = self.throttle_times.iter_mut().map(SlowedCore::look).collect();
+        let cores: Option<Vec<f64>> = self.throttle_times.iter_mut().map(ThrottledCore::look).collect();
         cores?.into_iter().max_by(f64::total_cmp).map(|milliseconds| milliseconds / 1e3)
     }
 
-    /// Seconds for which a quota held processors back.
+    /// Seconds for which a quota throttled the processors.
     pub(super) fn quota_held_s(&mut self) -> Option<f64> {
         held_seconds(self.quota.as_ref()?.read(&mut self.text)?)
     }
 
-    /// How many looks have found a process of `job` stopped.
+    /// How many samples have found a stopped process of `job`.
     pub(super) fn stopped_looks(&mut self, job: Option<Group>) -> Option<f64> {
         let stops = self.stops.as_mut()?;
         stops.look(job);
         Some(f64::from(stops.found))
     }
 
-    /// Memory that the host could still give, in bytes.
+    /// Memory that is available on the host, in bytes.
     pub(super) fn memory_available_bytes(&mut self) -> Option<f64> {
         let bytes = memory_value(self.memory.as_ref()?.read(&mut self.text)?, "MemAvailable")?;
         Some(bytes as f64)
@@ -228,12 +229,12 @@ impl HostSensors {
         self.paged
     }
 
-    /// The mean clock in MHz, of at most [`MOST_CLOCKS`] of the usable processors, always the same. Processors that are
-    /// idle count too: which of them a job computes on is not known, and it moves. From `/proc/cpuinfo`, which has all
-    /// clocks at once, it is the mean of all usable processors.
+    /// The mean clock in MHz, of at most [`MOST_CLOCKS`] of the usable processors, always the same ones. Idle
+    /// processors count too: the processors that a job uses are unknown and change. From `/proc/cpuinfo`, which
+    /// contains all clocks, it is the mean of all usable processors.
     pub(super) fn mhz(&mut self) -> Option<f64> {
         let clocks: Vec<f64> = match &self.clocks {
-            Clocks::Nobody => return None,
+            Clocks::Absent => return None,
             Clocks::Each(probes) => {
                 probes.iter().filter_map(Probe::number).map(|kilohertz| kilohertz / 1e3).collect()
             }
@@ -248,18 +249,18 @@ impl HostSensors {
         readings.max_by(f64::total_cmp).map(|thousandths| thousandths / 1e3)
     }
 
-    /// Joules that all packages together took since the first look. Absent where one of them cannot be read.
+    /// Energy of all packages since the first sample, in joules. Absent where one of them cannot be read.
     pub(super) fn energy_j(&mut self) -> Option<f64> {
         let advance = |package: &mut Package| {
             package.probe.number().map(|microjoules| package.counter.advance(microjoules))
         };
-        // Every counter is read every time, so that none of them wraps unseen.
+        // Every counter is read every time, so that no wrap is missed.
         let readings: Vec<Option<f64>> = self.packages.iter_mut().map(advance).collect();
         sum(readings.into_iter()).map(|microjoules| microjoules / 1e6)
     }
 }
 
-/// The sum of all of them; `None` if there are none, or if one of them is absent.
+/// The sum of `values`; `None` if there are none, or if one of them is absent.
 fn sum(values: impl ExactSizeIterator<Item = Option<f64>>) -> Option<f64> {
     if values.len() == 0 { None } else { values.sum() }
 }
@@ -279,11 +280,11 @@ fn open_clocks(root: &Path, usable: &[u32]) -> Clocks {
         Some(probe) if is_short && !parse::measured_clocks(&text, usable).is_empty() => {
             Clocks::CpuInfo(probe, usable.to_vec())
         }
-        _ => Clocks::Nobody,
+        _ => Clocks::Absent,
     }
 }
 
-/// Hardware monitors first; thermal zones, which repeat one of them, where there is none.
+/// The sensors of hardware monitors; without any, those of thermal zones.
 fn open_temperatures(root: &Path) -> Vec<Probe> {
     let mut found = Vec::new();
     for monitor in directories(&root.join("sys/class/hwmon")) {
@@ -302,7 +303,7 @@ fn open_temperatures(root: &Path) -> Vec<Probe> {
     found
 }
 
-/// Labels and files of the temperatures that a hardware monitor shows.
+/// Labels and files of the temperatures of a hardware monitor.
 fn monitor_sensors(monitor: &Path) -> Vec<(String, PathBuf)> {
     let mut sensors = Vec::new();
     for path in directories(monitor) {
@@ -315,7 +316,7 @@ fn monitor_sensors(monitor: &Path) -> Vec<(String, PathBuf)> {
     sensors
 }
 
-/// The file `name` of each core: its threads share it.
+/// The file `name` of the first thread of each core; all threads of a core have the same value.
 fn open_throttle_files(root: &Path, name: &str) -> Vec<Probe> {
     let mut found = Vec::new();
     for directory in directories(&root.join("sys/devices/system/cpu")) {
@@ -331,7 +332,7 @@ fn open_throttle_files(root: &Path, name: &str) -> Vec<Probe> {
     found
 }
 
-/// The counters of the control group whose quota limits us, if there is one.
+/// The counters of the control group whose quota limits this process, if there is one.
 fn open_quota(root: &Path) -> Option<Probe> {
     let read = |path: &str| read(&root.join(path.trim_start_matches('/')));
     let text = |path: &str| read(path).unwrap_or_default();
@@ -340,7 +341,7 @@ fn open_quota(root: &Path) -> Option<Probe> {
     Probe::open(root.join(file.trim_start_matches('/')))
 }
 
-/// The packages' energy counters; none unless this user may read all of them (mostly only root may).
+/// The packages' energy counters; empty unless this user may read all of them (usually only root may).
 fn open_packages(root: &Path) -> Vec<Package> {
     let domains = directories(&root.join("sys/class/powercap")).into_iter().filter(|domain| {
         let name = domain.file_name().unwrap_or_default().to_string_lossy();
@@ -355,7 +356,7 @@ fn open_packages(root: &Path) -> Vec<Package> {
     domains.map(open).collect::<Option<Vec<Package>>>().unwrap_or_default()
 }
 
-/// The entries of a directory, in order; none if it cannot be read.
+/// The entries of a directory, sorted; empty if it cannot be read.
 fn directories(directory: &Path) -> Vec<PathBuf> {
     let mut paths: Vec<PathBuf> =
         fs::read_dir(directory).into_iter().flatten().flatten().map(|entry| entry.path()).collect();
@@ -381,7 +382,7 @@ mod tests {
     }
 
     #[test]
-    fn a_large_host_has_four_clocks_read_and_always_the_same() {
+    fn on_a_large_host_the_same_four_clocks_are_read() {
         let root = Root::new(&[("proc/self/status", "Cpus_allowed_list:\t64-127\n")]);
         let set = |processor: u32, kilohertz: u32| {
             let path = format!("sys/devices/system/cpu/cpu{processor}/cpufreq/scaling_cur_freq");
@@ -394,32 +395,32 @@ mod tests {
         assert_eq!(
             sensors.mhz(),
             Some((64.0 + 80.0 + 96.0 + 112.0) / 4.0),
-            "a quarter of the usable ones apart"
+            "evenly spread over the usable processors"
         );
         (0..128).filter(|processor| processor % 16 != 0).for_each(|processor| set(processor, 9_000_000));
-        assert_eq!(sensors.mhz(), Some(88.0), "no other is read");
+        assert_eq!(sensors.mhz(), Some(88.0), "other clocks are not read");
     }
 
     #[test]
-    fn files_are_read_again_at_every_look_and_energies_wrap() {
+    fn files_are_read_for_every_sample_and_energies_wrap() {
         let root = server();
         let mut sensors = open(&root);
-        assert_eq!(sensors.energy_j(), Some(0.0), "the counter begins at the first look");
+        assert_eq!(sensors.energy_j(), Some(0.0), "the counter begins at the first sample");
         root.set("sys/class/powercap/intel-rapl:0/energy_uj", "999500000\n");
         root.set("sys/class/powercap/intel-rapl:1/energy_uj", "3000000\n");
         root.set("proc/meminfo", "MemAvailable: 7 kB\n");
-        // 0.5 J of the first; of the second 1 J to its end and 3 J from its beginning.
+        // 0.5 J of the first package; of the second 1 J up to the wrap and 3 J after it.
         assert_eq!(sensors.energy_j(), Some(4.5));
         assert_eq!(sensors.memory_available_bytes(), Some(7168.0));
         root.set("sys/class/powercap/intel-rapl:1/energy_uj", "torn\n");
-        assert_eq!(sensors.energy_j(), None, "half of the packages is no energy");
+        assert_eq!(sensors.energy_j(), None, "the energy of one package is not enough");
     }
 
     #[test]
-    fn the_core_that_heat_slowed_down_longest_is_told() {
+    fn reports_the_most_throttled_core() {
         let root = server();
         let mut sensors = open(&root);
-        assert_eq!(sensors.throttled_s(), Some(0.0), "the time counts from the first look on");
+        assert_eq!(sensors.throttled_s(), Some(0.0), "the time counts from the first sample");
         let set = |core: u32, milliseconds: u32| {
             let path =
                 format!("sys/devices/system/cpu/cpu{core}/thermal_throttle/core_throttle_total_time_ms");
@@ -427,7 +428,7 @@ mod tests {
         };
         set(1, 90_400);
         set(2, 91_500);
-        // The second thread of a core says the same again.
+        // The second thread of a core is ignored.
         set(6, 99_000);
         assert_eq!(sensors.throttled_s(), Some(1.5));
         root.set("sys/devices/system/cpu/cpu3/thermal_throttle/core_throttle_total_time_ms", "torn\n");
@@ -435,14 +436,14 @@ mod tests {
     }
 
     #[test]
-    fn a_package_that_cannot_be_read_leaves_no_energy() {
+    fn without_one_package_the_energy_is_absent() {
         let root = server();
         fs::remove_file(root.path().join("sys/class/powercap/intel-rapl:1/energy_uj")).unwrap();
         assert_eq!(open(&root).energy_j(), None);
     }
 
     #[test]
-    fn thermal_zones_stand_in_for_hardware_monitors() {
+    fn thermal_zones_replace_missing_hardware_monitors() {
         let zones = Root::new(&[
             ("sys/class/thermal/thermal_zone0/type", "acpitz\n"),
             ("sys/class/thermal/thermal_zone0/temp", "20000\n"),
@@ -453,7 +454,7 @@ mod tests {
     }
 
     #[test]
-    fn clocks_come_from_cpuinfo_where_they_are_measured_and_few() {
+    fn clocks_come_from_cpuinfo_if_they_are_measured_and_few() {
         let system = |processors: u32, flags: &str| {
             let one = |i| format!("processor\t: {i}\ncpu MHz\t\t: 3000.5\nflags\t\t: fpu {flags}\n\n");
             let text: String = (0..processors).map(one).collect();

@@ -1,12 +1,12 @@
-//! What sensors show while a job runs: one reading of all per second, each a line of `telemetry.csv`.
+//! Records sensors while a job runs: one sample per second, each a line of `telemetry.csv`.
 //!
-//! [`read`] says how each sensor is read. [`host`] reads those of the processor and the memory, [`gpu`] those of
-//! NVIDIA's GPUs, and [`parse`] understands the texts. [`crate::record::Telemetry::of`] summarises the file, so whoever
-//! concludes an attempt, also an adopted one, uses every line written until then. macOS offers none of this without an
-//! administrator's rights.
+//! [`read`] maps each sensor to its reading. [`host`] reads those of the processor and the memory, [`gpu`] those of
+//! NVIDIA's GPUs, and [`parse`] parses the texts. [`crate::record::Telemetry::of`] summarises the file, so concluding
+//! an attempt, even an adopted one, uses every line written until then. macOS does not offer such sensors without
+//! administrator rights.
 //!
-//! Reading costs the host that is being measured: files stay open, nothing is spawned, nothing is synced to the disk. A
-//! line is one write. A process that is killed loses no line, a host that crashes loses the last seconds.
+//! Reading must not disturb the measured host: files stay open, no process is started, and nothing is synced to the
+//! disk. A line is one write. A killed process loses no line, a host that crashes loses the last seconds.
 
 #[cfg(test)]
 mod fixture;
@@ -37,17 +37,17 @@ use crate::record::{HostFacts, Sample};
 #[derive(Debug)]
 pub(super) struct Sensors {
     host: HostSensors,
-    /// The host, which tells where the GPU of a job is.
+    /// The facts about the host, to locate the GPU of a job.
     facts: HostFacts,
     /// Opened when a job on such a device first needs them.
     gpu: Option<GpuSensors>,
 }
 
 impl Sensors {
-    /// Looks for the sensors of the host with these `facts`.
+    /// Opens the sensors of the host with these `facts`.
     pub(super) fn open(facts: HostFacts) -> Sensors {
         let page_bytes = nix::unistd::sysconf(nix::unistd::SysconfVar::PAGE_SIZE).ok().flatten();
-        // What has no such size has no such counters either.
+        // A system without a page size does not have these counters.
         let page_bytes = page_bytes.map_or(4096.0, |bytes| bytes as f64);
         Sensors { host: HostSensors::open(Path::new("/"), page_bytes), facts, gpu: None }
     }
@@ -64,8 +64,8 @@ impl Sensors {
         }
     }
 
-    /// Opens what a job on `device` needs, before the host's load is counted: NVIDIA's driver may take a second to
-    /// wake, and that is no foreign work.
+    /// Opens the sensors of a job on `device` before the host's load is counted: NVIDIA's driver may take a second to
+    /// initialise, which must not count as foreign work.
     pub(super) fn prepare(&mut self, device: Device) {
         if matches!(device, Device::Cuda(_)) {
             self.gpu();
@@ -85,7 +85,8 @@ impl Sensors {
     }
 }
 
-/// Seconds since 1970 by the wall clock as it was when this was made. Rates need a clock that nobody sets meanwhile.
+/// A monotonic clock in seconds since 1970, synchronised with the wall clock when it is created. Rates need a clock
+/// that is not set meanwhile.
 #[derive(Debug)]
 struct Moments {
     wall_s: f64,
@@ -110,7 +111,7 @@ fn wall_s() -> f64 {
     Utc::now().timestamp_micros() as f64 / 1e6
 }
 
-/// Writes what the sensors show beside one job.
+/// Writes the samples of the sensors during one job.
 #[derive(Debug)]
 pub(super) struct Recorder<'a> {
     sensors: &'a mut Sensors,
@@ -121,10 +122,10 @@ pub(super) struct Recorder<'a> {
 }
 
 impl<'a> Recorder<'a> {
-    /// Begins the file at `path` and takes the first sample, for a job on `device` that is about to start.
+    /// Creates the file at `path` and takes the first sample, for a job on `device` that is about to start.
     ///
     /// # Errors
-    /// The file cannot be written. Nothing is recorded then; the job needs none of it.
+    /// The file cannot be written. Then nothing is recorded; the job can still run.
     pub(super) fn start(
         sensors: &'a mut Sensors,
         device: Device,
@@ -149,7 +150,7 @@ impl<'a> Recorder<'a> {
     /// Takes a sample; `job` are the processes of the job, once there are any.
     ///
     /// # Errors
-    /// It cannot be written. That is told once: nothing is recorded from then on.
+    /// It cannot be written. This is reported once: nothing is recorded from then on.
     pub(super) fn look(&mut self, job: Option<Group>) -> io::Result<()> {
         let Some(file) = &mut self.file else { return Ok(()) };
         let words = self.sensors.look(self.moments.now(), self.device, job).words();
@@ -168,13 +169,13 @@ mod tests {
     use crate::store::load_telemetry;
 
     #[test]
-    fn what_is_recorded_is_read_back() {
+    fn recorded_samples_can_be_loaded() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("telemetry.csv");
         let mut sensors = Sensors::open(HostFacts::default());
         let (mut recorder, begun) = Recorder::start(&mut sensors, Device::Cpu, &path);
         begun.unwrap();
-        assert_eq!(load_telemetry(&path, None).unwrap().samples, 1, "a line is written at once");
+        assert_eq!(load_telemetry(&path, None).unwrap().samples, 1, "a line is written immediately");
         recorder.look(None).unwrap();
         let telemetry = load_telemetry(&path, None).unwrap();
         assert_eq!((telemetry.samples, telemetry.of_window, &telemetry.gpu), (2, false, &None));
@@ -184,13 +185,13 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_cannot_be_written_is_told_once() {
+    fn a_file_that_cannot_be_written_is_reported_once() {
         let directory = tempfile::tempdir().unwrap();
         let mut sensors = Sensors::open(HostFacts::default());
         let (mut recorder, begun) =
             Recorder::start(&mut sensors, Device::Cpu, &directory.path().join("gone/telemetry.csv"));
         assert!(begun.is_err());
         assert!(recorder.look(None).is_ok());
-        assert_eq!(load_telemetry(directory.path(), None), None, "a directory is no file");
+        assert_eq!(load_telemetry(directory.path(), None), None, "a directory is not a file");
     }
 }

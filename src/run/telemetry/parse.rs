@@ -1,4 +1,4 @@
-//! Understands what Linux says of its sensors. Pure: text in, numbers out.
+//! Parses the files of Linux's sensors. Pure: text in, numbers out.
 
 /// The processors in a list such as `0-3,8`.
 pub(super) fn processors(list: &str) -> Vec<u32> {
@@ -6,7 +6,7 @@ pub(super) fn processors(list: &str) -> Vec<u32> {
         let (first, last) = part.split_once('-').unwrap_or((part, part));
         Some(first.parse::<u32>().ok()?..=last.parse().ok()?)
     };
-    // No system has more; a list that says so is none.
+    // No system has more, so a longer list is not valid.
     const MOST: usize = 65_536;
     list.trim().split(',').filter_map(range).flatten().take(MOST).collect()
 }
@@ -22,13 +22,13 @@ pub(super) fn spread(all: &[u32], most: usize) -> Vec<u32> {
     all.iter().step_by(all.len().div_ceil(most.max(1)).max(1)).copied().collect()
 }
 
-/// The number that a file holds alone.
+/// The number in a file that contains nothing else.
 pub(super) fn number(text: &str) -> Option<f64> {
     text.trim().parse().ok().filter(|number: &f64| number.is_finite())
 }
 
-/// The clock of each of `processors`, in MHz, of `/proc/cpuinfo`. Empty where the processors have no counters to
-/// measure it by (`aperfmperf`, which virtual machines hide): the file then repeats the nominal clock.
+/// The clock of each of `processors`, in MHz, from `/proc/cpuinfo`. Empty where the processors lack the counters for
+/// measuring it (`aperfmperf`, which virtual machines hide): the file then contains the nominal clock.
 pub(super) fn measured_clocks(cpu_info: &str, processors: &[u32]) -> Vec<f64> {
     let mut clocks = Vec::new();
     let mut current = None;
@@ -45,9 +45,9 @@ pub(super) fn measured_clocks(cpu_info: &str, processors: &[u32]) -> Vec<f64> {
     clocks
 }
 
-/// Whether a sensor of the driver `driver` (the `name` of a hardware monitor) called `label` shows how hot the
-/// processor is. `labels` are those of all of the driver's sensors: a package's sensor is the hottest of its cores, and
-/// reading a core's would disturb that core. AMD's `Tctl` is for fans and may be off by an offset where there is a
+/// Whether a sensor of the driver `driver` (the `name` of a hardware monitor) called `label` is the temperature of the
+/// processor. `labels` are those of all of the driver's sensors: a package's sensor shows the hottest of its cores, and
+/// reading that of a core would disturb the core. AMD's `Tctl` is for fans and may have an offset where there is a
 /// `Tdie`.
 pub(super) fn is_processor_temperature(driver: &str, label: &str, labels: &[String]) -> bool {
     let any_starts_with = |start: &str| labels.iter().any(|label| label.starts_with(start));
@@ -64,15 +64,15 @@ pub(super) fn is_processor_zone(kind: &str) -> bool {
     matches!(kind, "x86_pkg_temp" | "cpu-thermal" | "cpu_thermal")
 }
 
-/// Whether the RAPL domain in the directory `directory`, which calls itself `name`, is a processor package: not one of
-/// its parts (`intel-rapl:0:1`), not the whole platform (`psys`).
+/// Whether the RAPL domain in the directory `directory`, called `name`, is a processor package: not one of its parts
+/// (`intel-rapl:0:1`), not the whole platform (`psys`).
 pub(super) fn is_package(directory: &str, name: &str) -> bool {
     let number = directory.strip_prefix("intel-rapl:");
     number.is_some_and(|number| number.bytes().all(|byte| byte.is_ascii_digit()))
         && name.starts_with("package")
 }
 
-/// A counter that begins anew at 0 once it has reached `greatest`, made into one that does not.
+/// Turns a counter that wraps to 0 at `greatest` into one that does not wrap.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Unwrapped {
     greatest: f64,
@@ -85,7 +85,7 @@ impl Unwrapped {
         Unwrapped { greatest, last: None, total: 0.0 }
     }
 
-    /// Takes in a reading. What was counted since the first; it must be read at least once between two wraps.
+    /// Adds a reading. Returns the count since the first one. There must be a reading between any two wraps.
     pub(super) fn advance(&mut self, reading: f64) -> f64 {
         let last = self.last.replace(reading).unwrap_or(reading);
         self.total += if reading >= last { reading - last } else { self.greatest - last + reading };
@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn a_number_stands_alone_and_is_finite() {
+    fn only_single_finite_numbers_are_parsed() {
         assert_eq!(number(" 2800000\n"), Some(2_800_000.0));
         assert_eq!(number("-3.5"), Some(-3.5));
         for text in ["", "max", "NaN", "inf", "1e999", "1 2"] {
@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn the_processors_sensors_are_told_from_others() {
+    fn recognises_sensors_of_the_processor() {
         let labels = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
         let chosen = |driver, words: &[&'static str]| {
             let all = labels(words);
@@ -153,10 +153,10 @@ mod tests {
     }
 
     #[test]
-    fn a_counter_that_wraps_goes_on() {
+    fn a_wrapping_counter_continues() {
         let mut counter = Unwrapped::new(1000.0);
         let totals: Vec<f64> = [900.0, 950.0, 20.0, 20.0, 999.0, 1.0].map(|it| counter.advance(it)).into();
-        // 50; to 1000 and 20 more; nothing; 979; to 1000 and 1 more.
+        // 50; up to 1000 and 20 more; 0; 979; up to 1000 and 1 more.
         assert_eq!(totals, [0.0, 50.0, 120.0, 120.0, 1099.0, 1101.0]);
     }
 }

@@ -1,14 +1,14 @@
-//! How each declared sensor is read, and in which order.
+//! Takes a sample: maps each declared sensor to its reading, in a fixed order.
 
 use super::gpu::Board;
 use super::host::HostSensors;
 use crate::record::{Part, Sample, Sensor};
 use crate::run::process::Group;
 
-/// Reads all sensors at `unix_s`, in seconds since the Unix epoch. `job` are the job's processes.
+/// Reads all sensors at `unix_s`, in seconds since the Unix epoch. `job` is the job's process group.
 ///
 /// The GPU comes first, right after the clock, because its energy is interpolated by the sample's time. Reading the
-/// host's files takes up to tens of milliseconds, which differ between samples.
+/// host's files takes up to tens of milliseconds, which vary between samples.
 pub(super) fn look(
     unix_s: f64,
     host: &mut HostSensors,
@@ -36,7 +36,7 @@ fn of_host() -> Vec<Sensor> {
     sensors
 }
 
-/// What `sensor` shows now.
+/// The current value of `sensor`.
 fn read(
     sensor: Sensor,
     host: &mut HostSensors,
@@ -73,7 +73,7 @@ mod tests {
     use super::*;
     use crate::record::GpuSample;
 
-    /// A GPU of which every value can be read. `when_read` is called at each.
+    /// A GPU of which every value can be read. The function is called for each.
     struct FakeBoard<F>(F);
 
     impl<F: Fn()> FakeBoard<F> {
@@ -122,24 +122,24 @@ mod tests {
         HostSensors::open(root.path(), 4096.0)
     }
 
-    /// What a sensor shows of [`server`] and of [`FakeBoard`]; each shows another value.
+    /// The value of a sensor of [`server`] and [`FakeBoard`]; all values differ.
     fn expected(sensor: Sensor) -> f64 {
         match sensor {
             // User, system and interrupts, in hundredths of a second.
             Sensor::CpuBusy => 1.75,
             // The mean of the four usable processors.
             Sensor::CpuClock => 2150.0,
-            // The hotter package: no core, no disk.
+            // The hotter package, not a core or a disk.
             Sensor::CpuTemperature => 63.0,
             // Four cores, not eight threads.
             Sensor::CpuThrottleEvents => 8.0,
-            // Counted from the first look on.
+            // Counted from the first sample.
             Sensor::CpuThrottled => 0.0,
             // Of the group with the quota.
             Sensor::CpuQuotaHeld => 1.25,
-            // At the first look.
+            // At the first sample.
             Sensor::WorkerStopped => 1.0,
-            // The counter begins at the first look.
+            // The counter begins at the first sample.
             Sensor::CpuEnergy => 0.0,
             Sensor::MemoryAvailable => 1_024_000.0,
             Sensor::SwappedIn => 8192.0,
@@ -156,7 +156,7 @@ mod tests {
 
     #[test]
     fn every_sensor_is_read() {
-        let job = Group::led_by(20);
+        let job = Group::with_leader(20);
         let sample = look(7.0, &mut open(&server()), Some(&FakeBoard(|| ())), Some(job));
         for sensor in Sensor::ALL {
             let shown = sample.get(*sensor);
@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn every_look_reads_anew() {
+    fn every_sample_is_read_again() {
         let root = server();
         let mut host = open(&root);
         for pages in [7, 8] {
@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn a_job_on_the_processor_has_no_gpus_sensors() {
+    fn a_job_on_the_processor_has_no_gpu_values() {
         let sample = look(7.0, &mut open(&server()), None::<&FakeBoard<fn()>>, None);
         for sensor in Sensor::ALL {
             assert_eq!(sample.get(*sensor).is_some(), sensor.part() != Part::Gpu, "{sensor:?}");
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_there_is_absent() {
+    fn missing_sensors_have_no_values() {
         let sample = look(7.0, &mut open(&Root::new(&[])), None::<&FakeBoard<fn()>>, None);
         assert_eq!(sample, Sample { unix_s: 7.0, ..Sample::default() });
     }
@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn the_energy_is_the_first_of_the_host_and_the_clocks_are_the_last() {
+    fn of_the_host_the_energy_is_read_first_and_the_clocks_last() {
         let order = of_host();
         assert_eq!((order.first(), order.last()), (Some(&Sensor::CpuEnergy), Some(&Sensor::CpuClock)));
         assert_eq!(order.len() + Sensor::of(Part::Gpu).count(), Sensor::ALL.len());

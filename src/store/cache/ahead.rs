@@ -1,5 +1,5 @@
-//! Takes the stamps of directories on another processor, ahead of whoever reads them: a third of the time of a reading
-//! in which everything is cached.
+//! Takes the stamps of directories on another thread, ahead of the reader. When everything is cached, taking stamps is
+//! a third of the time of a reading.
 
 use std::sync::mpsc::sync_channel;
 use std::thread::{Builder, Scope};
@@ -7,14 +7,14 @@ use std::thread::{Builder, Scope};
 use super::stamps::Stamps;
 use crate::files::JobDir;
 
-/// So many stamps are handed over at once.
+/// Number of stamps per message.
 const BATCH: usize = 256;
 
-/// The thread is so many batches ahead at most.
+/// The thread is at most this many batches ahead.
 const BATCHES: usize = 16;
 
-/// The stamps of `dirs` in their order, each taken before it is asked for. Where no thread can be had, they are taken
-/// when they are asked for.
+/// The stamps of `dirs` in their order, taken ahead by another thread. If no thread can be started, they are taken on
+/// demand.
 pub(in crate::store) fn stamps_ahead<'scope>(
     dirs: &'scope [JobDir],
     scope: &'scope Scope<'scope, '_>,
@@ -24,7 +24,7 @@ pub(in crate::store) fn stamps_ahead<'scope>(
         for batch in dirs.chunks(BATCH) {
             let stamps: Vec<Option<Stamps>> = batch.iter().map(Stamps::of).collect();
             if sender.send(stamps).is_err() {
-                // Nobody wants the rest.
+                // The reader has stopped.
                 return;
             }
         }
@@ -46,7 +46,7 @@ mod tests {
         let dirs: Vec<JobDir> = (0..BATCH + 2)
             .map(|number| {
                 let dir = JobDir::at(root.path().join(format!("{number:04}")));
-                // Every third one is none, so its stamps are `None`.
+                // Every third directory does not exist, so its stamps are `None`.
                 if number % 3 > 0 {
                     std::fs::create_dir_all(dir.attempts_dir()).unwrap();
                     std::fs::write(dir.record(), "x".repeat(number)).unwrap();
@@ -57,7 +57,7 @@ mod tests {
         let one_by_one: Vec<Option<Stamps>> = dirs.iter().map(Stamps::of).collect();
         let ahead: Vec<Option<Stamps>> = std::thread::scope(|scope| stamps_ahead(&dirs, scope).collect());
         assert_eq!(ahead, one_by_one);
-        // Whoever stops asking does not wait for the rest.
+        // A reader that stops early does not wait for the rest.
         let first = std::thread::scope(|scope| stamps_ahead(&dirs, scope).nth(1));
         assert_eq!(first, Some(one_by_one[1]));
     }

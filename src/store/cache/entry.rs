@@ -1,4 +1,4 @@
-//! A job's line: its record, with numbers in the place of what it has in common with others.
+//! A cached job, [`Entry`]: its record, in which parts that other records share are replaced by their numbers.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};
@@ -17,7 +17,7 @@ use crate::record::{
 };
 use crate::shared::Shared;
 
-/// A job's line.
+/// A cached job.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Entry {
     /// The name of its directory.
@@ -69,7 +69,7 @@ struct MeasurementEntry {
     details: u32,
 }
 
-/// What jobs share of where they ran and with what.
+/// A provenance, made of the numbers of its parts.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct ProvenanceEntry {
     orchestrate: String,
@@ -96,10 +96,10 @@ pub(super) struct ProvenanceEntry {
 }
 
 impl Entry {
-    /// The line of the job in the directory `name`. Writes parts that are new to `out`.
+    /// The entry of the job in the directory `name`. Writes new parts to `out`.
     ///
     /// # Errors
-    /// As of `out`.
+    /// `out` cannot be written.
     pub(super) fn of(
         name: String,
         stamps: Stamps,
@@ -107,7 +107,7 @@ impl Entry {
         parts: &mut WrittenParts,
         out: &mut impl Write,
     ) -> io::Result<Entry> {
-        // Everything of a record has its place below.
+        // Exhaustive, so that a new field of a record is not forgotten here.
         let Record {
             schema,
             id,
@@ -153,7 +153,7 @@ impl Entry {
         })
     }
 
-    /// The record. `None` if it names a part that was not there.
+    /// The record. `None` if it refers to an unknown part.
     pub(super) fn record(self, parts: &ReadParts) -> Option<Record> {
         let measurement = match self.measurement {
             Some(measurement) => Some(measurement.measurement(parts)?),
@@ -259,7 +259,7 @@ impl ProvenanceEntry {
             cloud,
             cloud_source,
             slurm,
-            // Left out of every inventory.
+            // Inventories do not contain commands.
             command: _,
             environment,
             variables,
@@ -284,9 +284,9 @@ impl ProvenanceEntry {
         })
     }
 
-    /// What it stands for. `None` if it names a part that was not there.
+    /// The provenance. `None` if it refers to an unknown part.
     pub(super) fn provenance(self, parts: &ReadParts) -> Option<Provenance> {
-        /// The part with this number if there is to be one; `None` if it is missing.
+        /// The part with this number, or `Some(None)` without a number; `None` if the part is unknown.
         fn part<T>(number: Option<u32>, find: impl Fn(u32) -> Option<T>) -> Option<Option<T>> {
             number.map_or(Some(None), |number| find(number).map(Some))
         }

@@ -1,30 +1,30 @@
-//! What was read from the store, kept for the next reading: `runs/.cache/inventory`.
+//! The cache of the inventory: `runs/.cache/inventory`.
 //!
-//! Ten thousand records take most of a second to read and to check against their seals. The cache holds those of done
-//! jobs as they were read, each with the [`Stamps`] of its directory and files at that time. If these are the same now,
-//! the record is the same, and nothing of it has to be read.
+//! Reading ten thousand records and checking their seals takes most of a second. The cache contains the records of
+//! done jobs, each with the [`Stamps`] of its directory and files when it was read. If the stamps are unchanged, the
+//! record is unchanged and is not read again.
 //!
-//! It is a cache: it can be deleted at any time, nobody waits for it, and a reading with it equals one without. To this
-//! end
+//! The cache can be deleted at any time, no process waits for it, and a reading with it equals one without. For this
+//! purpose
 //! - stamps are taken before a directory is read;
-//! - what changed shortly before is not kept, since a file that changes twice within one tick of its file system's
-//!   clock looks as if it changed once;
-//! - only what is done, without a problem or anything beside its record, is kept;
-//! - the file ends in a checksum of everything before it: if one byte differs, all of it is ignored. This is against
-//!   accidents; whoever wants to lie could write another checksum as well;
-//! - only the very program that wrote it reads it, because another one might read the same records differently.
+//! - recently changed files are not cached, since a file that changes twice within one tick of its file system's clock
+//!   looks as if it changed once;
+//! - only done jobs without problems and without newer attempts are cached;
+//! - the file ends in a checksum of everything before it: if one byte differs, the whole file is ignored. This protects
+//!   against accidents, not against forgery;
+//! - a cache is read only by the build that wrote it, because another build might read the same records differently.
 //!
-//! The file consists of pieces: a letter for what it is, its length as four bytes, and MessagePack.
+//! The file consists of pieces: a letter for the kind, the length as four bytes, and MessagePack.
 //!
 //! ```text
 //! b   the program that wrote it
-//! h   a host, numbered from 0; so are w, m, g, c, e, v, f, d, k and n, other parts that records have in common
-//! p   a provenance, made of other parts, numbered like them
+//! h   a host, numbered from 0. w, m, g, c, e, v, f, d, k and n are other shared parts, numbered in the same way
+//! p   a provenance, made of other parts, also numbered
 //! j   a job: the name of its directory, its stamps, and its record, with the numbers of its parts
 //! s   at the end: the 128 bits of XXH3 of all bytes above, without a length
 //! ```
 //!
-//! Jobs stand in the order of their directories' names.
+//! Jobs are sorted by the names of their directories.
 
 mod ahead;
 mod entry;

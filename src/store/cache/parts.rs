@@ -1,5 +1,5 @@
-//! The parts that many records have in common. Each stands once in the cache, before the first record that has it, and
-//! records name it by its number.
+//! The parts that many records share. Each is written once, before the first record with it, and records refer to it by
+//! its number.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};
@@ -24,7 +24,7 @@ const EFFECTIVE: u8 = b'f';
 const DETAILS: u8 = b'd';
 const CONFIG: u8 = b'k';
 const FILES: u8 = b'n';
-/// Made of other parts, so whoever reads it adds it.
+/// Made of other parts, so [`super::reader`] adds it instead of [`ReadParts::add`].
 pub(super) const PROVENANCE: u8 = b'p';
 
 /// A key of repeat 1.
@@ -32,14 +32,14 @@ pub(super) const PROVENANCE: u8 = b'p';
 #[serde(transparent)]
 pub(super) struct Config(pub(super) Key);
 
-/// Keys are equal if their ids are. Here, one that writes a parameter's default is another one than one that does not.
+/// Keys are equal if their ids are. Here, a key that writes the default of a parameter differs from one that omits it.
 impl PartialEq for Config {
     fn eq(&self, other: &Self) -> bool {
         self.0.params == other.0.params && self.0 == other.0
     }
 }
 
-/// The parts that were written.
+/// The parts that were written to a cache.
 #[derive(Debug)]
 pub(super) struct WrittenParts {
     pub(super) host: Written<Shared<HostFacts>>,
@@ -76,7 +76,7 @@ impl Default for WrittenParts {
     }
 }
 
-/// The parts that were read.
+/// The parts that were read from a cache.
 #[derive(Debug, Default)]
 pub(super) struct ReadParts {
     pub(super) host: Read<Shared<HostFacts>>,
@@ -113,12 +113,12 @@ impl ReadParts {
     }
 }
 
-/// The parts of one kind, from the side that writes them.
+/// The parts of one kind, in the writer.
 #[derive(Debug)]
 pub(super) struct Written<T> {
     letter: u8,
     count: u32,
-    /// The latest ones with their numbers. An older one that is met again is written again.
+    /// The latest parts with their numbers. An older part that occurs again is written again.
     recent: Vec<(T, u32)>,
 }
 
@@ -140,9 +140,9 @@ impl<T: Clone + PartialEq> Written<T> {
         Written { letter, count: 0, recent: Vec::new() }
     }
 
-    /// The number of `part` if it was written lately.
+    /// The number of `part` if it is one of the last [`REMEMBERED`].
     pub(super) fn known(&self, part: &T) -> Option<u32> {
-        self.recent.iter().find(|(met, _)| met == part).map(|(_, number)| *number)
+        self.recent.iter().find(|(recent, _)| recent == part).map(|(_, number)| *number)
     }
 
     /// Writes `part` in the form of `written`, and returns its number.
@@ -161,7 +161,7 @@ impl<T: Clone + PartialEq> Written<T> {
     }
 }
 
-/// The parts of one kind, from the side that reads them.
+/// The parts of one kind, in the reader. The index is the number.
 #[derive(Debug)]
 pub(super) struct Read<T>(Vec<T>);
 
@@ -185,7 +185,6 @@ impl<T> Read<T> {
 }
 
 impl<T: Clone> Read<T> {
-    /// The part with this number.
     pub(super) fn get(&self, number: u32) -> Option<T> {
         self.0.get(usize::try_from(number).ok()?).cloned()
     }
@@ -196,7 +195,7 @@ pub(super) fn write_piece(letter: u8, value: &impl Serialize, out: &mut impl Wri
     out.write_all(&to_piece(letter, value)?)
 }
 
-/// `value` as a piece with this letter: the letter, the length of what follows in four bytes, and the value.
+/// `value` as a piece: the letter, the length of the value as four little-endian bytes, and the value as MessagePack.
 pub(super) fn to_piece(letter: u8, value: &impl Serialize) -> io::Result<Vec<u8>> {
     let mut piece = vec![letter, 0, 0, 0, 0];
     rmp_serde::encode::write_named(&mut piece, value).map_err(io::Error::other)?;
@@ -205,7 +204,7 @@ pub(super) fn to_piece(letter: u8, value: &impl Serialize) -> io::Result<Vec<u8>
     Ok(piece)
 }
 
-/// The bytes of a piece in front of its value.
+/// Length of the letter and the length field of a piece, in bytes.
 const HEAD: usize = 5;
 
 #[cfg(test)]
@@ -214,7 +213,7 @@ mod tests {
     use crate::job::PARAMETERS;
 
     #[test]
-    fn a_written_default_is_kept() {
+    fn configs_with_and_without_a_written_default_differ() {
         let (name, default) = PARAMETERS
             .iter()
             .find_map(|parameter| Some((parameter.name(), parameter.default_value()?)))

@@ -1,4 +1,4 @@
-//! Reads the cache, in step with the directories of the store.
+//! Reads the cache sequentially, in the order of the directories of the store.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
@@ -14,14 +14,15 @@ use super::writer::Build;
 use crate::files::open_regular;
 use crate::record::Record;
 
-/// The cache of a store while it is read. What it gives holds only once [`CacheReader::is_sound`] has said so.
+/// The cache of a store while it is read. Its records are valid only if [`CacheReader::is_sound`] returns true at the
+/// end.
 pub(in crate::store) struct CacheReader {
     file: BufReader<File>,
-    /// The piece that was read last.
+    /// The most recently read piece.
     piece: Vec<u8>,
     hasher: XxHash3_128,
     parts: ReadParts,
-    /// The next job that was not asked for yet.
+    /// The next job that has not been requested yet.
     next: Option<Entry>,
     state: State,
 }
@@ -29,7 +30,7 @@ pub(in crate::store) struct CacheReader {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
     Reading,
-    /// It ended as it should.
+    /// It ended with a correct checksum.
     Sound,
     Broken,
 }
@@ -52,7 +53,7 @@ impl CacheReader {
         (Some(build) == Build::of_this_program()).then_some(reader)
     }
 
-    /// What the cache tells about the job in the directory `name`. Directories must be asked for in their order.
+    /// The cached stamps and record of the job in the directory `name`. Directories must be requested in sorted order.
     pub(in crate::store) fn job(&mut self, name: &str) -> Option<(Stamps, Record)> {
         loop {
             if self.next.is_none() {
@@ -74,7 +75,7 @@ impl CacheReader {
         }
     }
 
-    /// Reads the rest. Returns whether every byte is as it was written. If not, nothing that it told holds.
+    /// Reads the rest. Returns whether the checksum is correct. If not, all records read from this cache are invalid.
     pub(in crate::store) fn is_sound(&mut self) -> bool {
         while self.state == State::Reading {
             self.next = None;
@@ -90,16 +91,16 @@ impl CacheReader {
         }
     }
 
-    /// Reads one piece. `None` if it is not one of ours.
+    /// Reads one piece. `None` if it is not valid.
     fn read_one(&mut self) -> Option<State> {
         let CacheReader { file, hasher, parts, .. } = self;
         let letter = read_letter(file)?;
         if letter == SEAL {
             let mut seal = [0; 16];
             file.read_exact(&mut seal).ok()?;
-            let holds = hasher.finish_128().to_le_bytes() == seal;
+            let is_intact = hasher.finish_128().to_le_bytes() == seal;
             let ends = file.fill_buf().is_ok_and(<[u8]>::is_empty);
-            return Some(if holds && ends { State::Sound } else { State::Broken });
+            return Some(if is_intact && ends { State::Sound } else { State::Broken });
         }
         let bytes = read_piece(letter, file, hasher, &mut self.piece)?;
         match letter {
@@ -115,7 +116,7 @@ impl CacheReader {
     }
 }
 
-/// Stands before the checksum.
+/// Precedes the checksum.
 const SEAL: u8 = b's';
 
 fn read_letter(file: &mut impl Read) -> Option<u8> {
@@ -123,7 +124,7 @@ fn read_letter(file: &mut impl Read) -> Option<u8> {
     file.read_exact(&mut letter).ok().map(|()| letter[0])
 }
 
-/// Reads the rest of a piece into `piece`. `None` if it is cut.
+/// Reads the rest of a piece into `piece`. `None` if it is truncated.
 fn read_piece<'a>(
     letter: u8,
     file: &mut impl Read,
@@ -133,7 +134,7 @@ fn read_piece<'a>(
     let mut length = [0; 4];
     file.read_exact(&mut length).ok()?;
     piece.clear();
-    // A damaged length takes no more memory than there is file.
+    // A damaged length must not take more memory than the size of the file.
     let wanted = u32::from_le_bytes(length);
     file.by_ref().take(wanted.into()).read_to_end(piece).ok()?;
     hasher.write(&[letter]);

@@ -1,4 +1,4 @@
-//! By what a job's directory is known to be unchanged.
+//! Detects whether a job's directory has changed: [`Stamps`] of its inodes, sizes and times.
 
 use std::fs::{self, Metadata};
 use std::io;
@@ -9,12 +9,12 @@ use serde::{Deserialize, Serialize};
 
 use crate::files::JobDir;
 
-/// The stamps of everything that the reading of a done job rests on.
+/// The stamps of everything that determines how a done job is read.
 ///
-/// A record that is replaced or changed has another stamp. A new attempt changes that of `attempts/`, and a new
-/// `accepted.json` that of the job's directory.
+/// Replacing or changing a record changes its stamp. A new attempt changes the stamp of `attempts/`, and a new
+/// `accepted.json` changes that of the job's directory.
 ///
-/// It is written as a list of twelve numbers, for there are many.
+/// Serialised as a list of twelve numbers to save space.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(from = "[Numbers; 3]", into = "[Numbers; 3]")]
 pub(in crate::store) struct Stamps {
@@ -23,15 +23,15 @@ pub(in crate::store) struct Stamps {
     attempts: Stamp,
 }
 
-/// What the kernel tells of a file, and changes whenever the file changes.
+/// Metadata of a file that changes whenever the file changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(from = "Numbers", into = "Numbers")]
 pub(super) struct Stamp {
     inode: u64,
     bytes: u64,
-    /// The last change of the content, in nanoseconds since the Unix epoch. Anybody can set it.
+    /// The last change of the content, in nanoseconds since the Unix epoch. Programs can set it.
     modified_ns: i64,
-    /// The last change of anything, in nanoseconds since the Unix epoch. Nobody can set it.
+    /// The last change of content or metadata, in nanoseconds since the Unix epoch. Programs cannot set it.
     changed_ns: i64,
 }
 
@@ -74,7 +74,7 @@ impl Stamps {
         Some(Stamps { directory, record, attempts })
     }
 
-    /// The latest change of any of them, in nanoseconds since the Unix epoch, by the file system's clock.
+    /// The latest change of any of the three, in nanoseconds since the Unix epoch, by the file system's clock.
     pub(super) fn newest_ns(&self) -> i64 {
         let Stamps { directory, record, attempts } = self;
         [directory, record, attempts].map(Stamp::newest_ns).into_iter().max().unwrap_or(i64::MAX)
@@ -82,10 +82,10 @@ impl Stamps {
 }
 
 impl Stamp {
-    /// The stamp of the file at `path`, or of what a link there leads to.
+    /// The stamp of the file at `path`. Follows links.
     ///
     /// # Errors
-    /// It cannot be looked at.
+    /// Its metadata cannot be read.
     pub(super) fn at(path: &Path) -> io::Result<Stamp> {
         fs::metadata(path).map(|found| Stamp::of(&found))
     }

@@ -1,4 +1,4 @@
-//! A reading with the cache equals one without it, whatever happened to the store or to the cache.
+//! A reading with the cache equals one without it, after any change of the store or the cache.
 #![expect(clippy::disallowed_methods, reason = "tests make the files they look at")]
 
 use std::fs;
@@ -17,13 +17,13 @@ use crate::store::directory::Store;
 use crate::store::inventory::Reading;
 use crate::store::{Attempt, save_acceptance, save_record};
 
-/// A store of done jobs.
+/// A temporary store of done jobs.
 struct Place {
     _directory: tempfile::TempDir,
     store: Store,
 }
 
-/// Real records of successes with all that records can hold.
+/// Real records of successes that use all fields.
 fn examples() -> Vec<Record> {
     let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/records/schema_2");
     let entries = fs::read_dir(corpus).unwrap().map(|entry| fs::read(entry.unwrap().path()).unwrap());
@@ -46,7 +46,7 @@ fn save(store: &Store, record: &Record) {
     fs::write(dir.record(), to_sealed_json(record)).unwrap();
 }
 
-/// A store with `jobs` done jobs.
+/// A temporary store with `jobs` done jobs.
 fn place(jobs: u32) -> Place {
     let directory = tempfile::tempdir().unwrap();
     let store = Store::at(directory.path()).unwrap();
@@ -70,19 +70,18 @@ impl Place {
         Reading::of(&self.dirs(), Some(CacheReader::open(self.store.root())?))
     }
 
-    /// What the store holds, as the verbs see it.
     fn inventory(&self) -> Inventory {
         self.store.load_inventory().unwrap()
     }
 
-    /// Caches everything, however young.
+    /// Caches everything, including recently changed files.
     fn cache(&self) {
         write_cache(self.store.root(), &self.dirs(), &self.fresh().done, Duration::ZERO).unwrap();
     }
 }
 
 #[test]
-fn what_is_cached_is_not_read_again_and_is_the_same() {
+fn cached_jobs_are_equal_and_not_read_again() {
     let place = place(8);
     assert!(place.cached().is_none(), "there is no cache yet");
     place.cache();
@@ -94,26 +93,26 @@ fn what_is_cached_is_not_read_again_and_is_the_same() {
 }
 
 #[test]
-fn what_changed_shortly_before_is_not_cached() {
+fn recently_changed_jobs_are_not_cached() {
     let place = place(3);
     write_cache(place.store.root(), &place.dirs(), &place.fresh().done, TICK).unwrap();
     assert_eq!(place.cached().unwrap().new, 3);
 }
 
 #[test]
-fn the_cache_is_written_once_much_has_changed() {
+fn the_cache_is_written_when_many_jobs_are_new() {
     let place = place(70);
     assert!(!is_worth_writing(1, 70) && !is_worth_writing(500, 10_000));
     assert!(is_worth_writing(70, 70) && is_worth_writing(501, 10_000));
     place.inventory();
     assert!(place.cached().is_some());
-    // Only the jobs of a store that nobody writes in are found there later.
+    // The records are too recent to be cached, so they are read again.
     let (fresh, read) = (place.fresh().inventory, place.inventory());
     assert_eq!(fresh, read);
 }
 
 #[test]
-fn a_cache_that_cannot_be_written_or_read_is_none() {
+fn a_cache_that_cannot_be_written_or_read_is_ignored() {
     let place = place(70);
     let fresh = place.fresh().inventory;
     fs::write(place.store.root().join(".cache"), "a file in its place").unwrap();
@@ -130,7 +129,7 @@ fn the_cache_of_another_program_is_not_used() {
     let whole = fs::read(path_of(place.store.root())).unwrap();
     let (pieces, seal) = whole.split_at(whole.len() - 17);
     assert_eq!(seal, [b"s", &XxHash3_128::oneshot(pieces).to_le_bytes()[..]].concat());
-    // The first piece tells the program's version.
+    // The first piece contains the program's version.
     let mut other = pieces.to_vec();
     let version = env!("CARGO_PKG_VERSION").as_bytes();
     let at = other.windows(version.len()).position(|window| window == version).unwrap();
@@ -141,7 +140,7 @@ fn the_cache_of_another_program_is_not_used() {
 }
 
 #[test]
-fn no_byte_of_the_cache_can_change_what_is_read() {
+fn a_cache_with_any_changed_byte_is_ignored() {
     let place = place(3);
     place.cache();
     let path = path_of(place.store.root());
@@ -163,7 +162,7 @@ fn no_byte_of_the_cache_can_change_what_is_read() {
     assert_eq!(place.inventory(), fresh);
 }
 
-/// Something that happens to a store.
+/// A change of a store or its cache.
 #[derive(Clone, Debug)]
 enum Event {
     Removed,
@@ -210,12 +209,12 @@ fn flip(path: &Path, place: u16) {
 }
 
 impl Place {
-    /// Lets `event` happen to the job in `dir`.
+    /// Applies `event` to the job in `dir`.
     fn happen(&self, event: &Event, dir: &JobDir) {
         let stamps = Stamps::of(dir);
         self.change(event, dir);
-        // Within a tick of the file system's clock, a change of the same length would not be seen. In a real store,
-        // nothing that young is cached.
+        // Within a tick of the file system's clock, a change that keeps the length would not be detected. In a real
+        // store, such recent files are not cached.
         if matches!(event, Event::RecordFlipped(_)) && stamps.is_some() && Stamps::of(dir) == stamps {
             let bytes = fs::read(dir.record()).unwrap();
             while Stamps::of(dir) == stamps {

@@ -1,4 +1,4 @@
-//! Writes the cache.
+//! Writes the cache: [`write_cache`] replaces `runs/.cache/inventory`.
 #![expect(clippy::disallowed_methods, reason = "the cache is a file of the store")]
 
 use std::env;
@@ -19,7 +19,7 @@ use crate::files::JobDir;
 use crate::record::Record;
 use crate::threads;
 
-/// The program that wrote the cache. A program that was built again has another stamp.
+/// The program that wrote the cache. Building the program again changes its stamp.
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
 pub(super) struct Build {
     version: String,
@@ -27,45 +27,45 @@ pub(super) struct Build {
 }
 
 impl Build {
-    /// `None` if the program cannot be found any more.
+    /// `None` if the program's file does not exist any more.
     pub(super) fn of_this_program() -> Option<Build> {
         let program = Stamp::at(&env::current_exe().ok()?).ok()?;
         Some(Build { version: env!("CARGO_PKG_VERSION").to_owned(), program })
     }
 }
 
-/// A job that was read, to be kept.
+/// A job to be cached.
 #[derive(Debug)]
 pub(in crate::store) struct Kept {
-    /// The place of its directory among those that were read.
+    /// The index of its directory among those that were read.
     pub(in crate::store) place: usize,
-    /// Those from before it was read.
+    /// Taken before it was read.
     pub(in crate::store) stamps: Stamps,
-    /// Its record, lean.
+    /// Its record without the parts that inventories do not use.
     pub(in crate::store) record: Arc<Record>,
 }
 
-/// So many jobs are read in no time.
+/// This many jobs are read fast enough without a cache.
 const FEW: usize = 64;
 
-/// Whether to write the cache again, if `new` of `all` jobs are not as it tells. To write it for every new job would
-/// cost more than to read that job.
+/// Whether to write the cache again, if `new` of `all` jobs are not in it. Writing it for every new job would take more
+/// time than reading that job.
 pub(in crate::store) fn is_worth_writing(new: usize, all: usize) -> bool {
     new > FEW.max(all / 20)
 }
 
-/// A file that changed so shortly before it was read could have changed again unnoticed: the clocks of file systems
+/// Minimum age of cached files. A more recent file could change again without another stamp: the clocks of file systems
 /// tick every two seconds or faster.
 pub(in crate::store) const TICK: Duration = Duration::from_secs(2);
 
-/// So many entries are made at once.
+/// Number of entries that are serialised together.
 const BATCH: usize = 512;
 
-/// Writes the cache of the store at `root` with those of `jobs`, from `dirs` in the order of their names,
-/// whose files have not changed for `age`. Does nothing if somebody else writes it at this moment.
+/// Writes the cache of the store at `root` with those of `jobs` whose files have not changed for `age`. `dirs` are
+/// sorted by name. Does nothing while another process writes the cache.
 ///
 /// # Errors
-/// It cannot be written, as in a store that belongs to somebody else. Then the old one remains.
+/// It cannot be written, for example in another user's store. The old cache remains.
 pub(in crate::store) fn write_cache(
     root: &Path,
     dirs: &[JobDir],
@@ -82,14 +82,14 @@ pub(in crate::store) fn write_cache(
     }
     let tmp = path.with_extension("tmp");
     let mut out = Hashed { out: BufWriter::new(replace_file(&tmp)?), hasher: XxHash3_128::new() };
-    // By the clock that also stamps the jobs.
+    // By the clock of the file system, which also stamps the jobs.
     let now = Stamp::of(&out.out.get_ref().metadata()?).newest_ns();
     let settled = now.saturating_sub(i64::try_from(age.as_nanos()).unwrap_or(i64::MAX));
     write_piece(b'b', &build, &mut out)?;
     let mut parts = WrittenParts::default();
     for some in jobs.chunks(BATCH) {
         let settled = some.iter().filter(|kept| kept.stamps.newest_ns() <= settled);
-        // All parts stand before the first entry that names them. Then no entry needs another one.
+        // Parts are written before the first entry that refers to them, so entries can be serialised in parallel.
         let entries = settled.map(|Kept { place, stamps, record }| {
             Entry::of(dirs[*place].name(), *stamps, record, &mut parts, &mut out)
         });
@@ -105,7 +105,7 @@ pub(in crate::store) fn write_cache(
     fs::rename(&tmp, &path)
 }
 
-/// An empty file at `path`, which must not be a link to somewhere else.
+/// Creates an empty file at `path`. Removes an existing file or link first, so that no link is followed.
 fn replace_file(path: &Path) -> io::Result<File> {
     match fs::remove_file(path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),

@@ -1,4 +1,4 @@
-//! Copies the directory of a finished job. The copy is no job's directory until it is renamed to one.
+//! Copies the directory of a finished job. The copy becomes a job's directory only when it is renamed.
 #![expect(clippy::disallowed_methods, reason = "a copy is made of files")]
 
 use std::ffi::OsString;
@@ -7,11 +7,11 @@ use std::io::{self, Read, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use super::look::Brought;
+use super::inspect::Incoming;
 use crate::files::{WriteError, open_regular, write_whole};
 
-/// What is not copied as it stands. The lock is that of another store, and the record is written last. Of the attempts,
-/// only those that have ended are copied.
+/// Entries that are not simply copied. The lock belongs to the other store, and the record is written last. Of the
+/// attempts, only those that have ended are copied.
 const NOT_COPIED: [&str; 3] = ["attempts", "lock", "record.json"];
 
 /// A copy that was not made.
@@ -31,13 +31,13 @@ pub(super) enum CopyError {
     Write(#[from] WriteError),
 }
 
-/// Copies `brought` to the directory `to`, which must not exist. Returns the paths of what was left out because it is
-/// neither a file nor a directory.
+/// Copies `incoming` to the directory `to`, which must not exist. Returns the paths that were not copied because they
+/// are neither files nor directories.
 ///
-/// Attempts without a record that came after the one that is brought are not copied: they are running over there, or
-/// were cut off. Here they would look as if this store had begun them.
-pub(super) fn copy_job(brought: &Brought, to: &Path) -> Result<Vec<String>, CopyError> {
-    let from = &brought.dir;
+/// Later attempts without a record are not copied: they are running on the other host, or were cut off. In the copy
+/// they would look like attempts of this store.
+pub(super) fn copy_job(incoming: &Incoming, to: &Path) -> Result<Vec<String>, CopyError> {
+    let from = &incoming.dir;
     let mut copy = Copy { root: from.path(), left_out: Vec::new() };
     make(to)?;
     for name in copy.names(from.path())? {
@@ -50,12 +50,12 @@ pub(super) fn copy_job(brought: &Brought, to: &Path) -> Result<Vec<String>, Copy
     let copies = to.join("attempts");
     make(&copies)?;
     for attempt in attempts {
-        if attempt.number() <= brought.record.attempt || attempt.record().exists() {
+        if attempt.number() <= incoming.record.attempt || attempt.record().exists() {
             let name = attempt.path().file_name().unwrap_or_default();
             copy.any(attempt.path(), &copies.join(name))?;
         }
     }
-    write_whole(&to.join("record.json"), &brought.bytes)?;
+    write_whole(&to.join("record.json"), &incoming.bytes)?;
     Ok(copy.left_out)
 }
 
@@ -63,9 +63,9 @@ fn make(directory: &Path) -> Result<(), WriteError> {
     fs::create_dir(directory).map_err(|source| WriteError { path: directory.to_owned(), source })
 }
 
-/// A copy in the making.
+/// A copy in progress.
 struct Copy<'a> {
-    /// The directory that is copied.
+    /// The original directory.
     root: &'a Path,
     left_out: Vec<String>,
 }
@@ -79,7 +79,7 @@ impl Copy<'_> {
         CopyError::Read { path: self.below(path), source }
     }
 
-    /// The names of what is in `directory`, in order.
+    /// The names of the entries of `directory`, sorted.
     fn names(&self, directory: &Path) -> Result<Vec<OsString>, CopyError> {
         let names = fs::read_dir(directory)
             .and_then(|entries| entries.map(|entry| Ok(entry?.file_name())).collect::<io::Result<Vec<_>>>());
@@ -91,7 +91,7 @@ impl Copy<'_> {
     fn any(&mut self, from: &Path, to: &Path) -> Result<(), CopyError> {
         let kind = match fs::symlink_metadata(from) {
             Ok(found) => found.file_type(),
-            // If something rests on it, the copy is checked and refused.
+            // If it was needed, verifying the copy fails later.
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
             Err(source) => return Err(self.unreadable(from, source)),
         };
@@ -100,7 +100,7 @@ impl Copy<'_> {
         } else if kind.is_file() {
             self.file(from, to)
         } else {
-            // A link could lead anywhere, and to read a FIFO would wait.
+            // A link could point anywhere, and reading a FIFO would block.
             self.left_out.push(self.below(from).display().to_string());
             Ok(())
         }
@@ -111,14 +111,14 @@ impl Copy<'_> {
         self.names(from)?.into_iter().try_for_each(|name| self.any(&from.join(&name), &to.join(&name)))
     }
 
-    /// Copies a file and who may execute it. The copy can always be read and removed by its owner.
+    /// Copies a file and its permissions. The owner can always read and write the copy.
     fn file(&self, from: &Path, to: &Path) -> Result<(), CopyError> {
         let read = |source| self.unreadable(from, source);
         let write = |source| WriteError { path: to.to_owned(), source };
         let original = open_regular(from).map_err(read)?;
         let found = original.metadata().map_err(read)?;
         let mut copy = OpenOptions::new().write(true).create_new(true).open(to).map_err(write)?;
-        // It can grow meanwhile, if a process that was left behind writes to it.
+        // A process that outlived its attempt may still append to it.
         let mut original = original.take(found.len());
         let mut buffer = vec![0; 1 << 16];
         loop {

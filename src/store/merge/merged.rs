@@ -1,4 +1,4 @@
-//! What a merge did with each job and each saved plan of another store.
+//! The result of a merge: the fate of each job ([`MergedJob`]) and saved plan ([`MergedPlan`]) of another store.
 
 use std::path::PathBuf;
 
@@ -7,17 +7,17 @@ use chrono::{DateTime, Utc};
 use crate::files::JobDir;
 use crate::job::Job;
 use crate::lock::LockError;
-use crate::plan::{Drift, Held};
+use crate::plan::{Drift, Existing};
 use crate::record::{Outcome, Record};
 use crate::store::StoreError;
 
 /// A merge that cannot begin.
 #[derive(Debug, thiserror::Error)]
 pub enum MergeError {
-    /// Another one is at work on this store.
+    /// Another merge is writing to this store.
     #[error("another merge is at work on this store: {0}")]
     Busy(String),
-    /// Our lock cannot be taken.
+    /// The lock of the merge cannot be taken.
     #[error(transparent)]
     Lock(LockError),
     /// The store cannot be written.
@@ -25,7 +25,7 @@ pub enum MergeError {
     Store(#[from] StoreError),
 }
 
-/// What a merge did with another store.
+/// The result of merging another store.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Merged {
     /// Each directory that is or should be that of a job, by name.
@@ -34,62 +34,62 @@ pub struct Merged {
     pub plans: Vec<MergedPlan>,
 }
 
-/// What a merge did with a directory of another store.
+/// The result of merging a directory of another store.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MergedJob {
     /// The name of the directory.
     pub directory: String,
-    /// What became of it.
-    pub what: What,
+    /// Its fate.
+    pub what: JobFate,
     /// The job, if its result over there is sound.
     pub job: Option<Job>,
     /// The record that this store had before.
     pub ours: Option<Side>,
-    /// The record that the other store brings.
+    /// The record of the other store.
     pub theirs: Option<Side>,
-    /// What was not copied because it is neither a file nor a directory: paths from the directory.
+    /// Paths, relative to the directory, that were not copied because they are neither files nor directories.
     pub left_out: Vec<String>,
 }
 
-/// What became of a job of another store.
+/// The fate of a job of another store.
 #[derive(Clone, Debug, PartialEq)]
-pub enum What {
+pub enum JobFate {
     /// It was taken.
     Taken,
-    /// It was taken, and what was here has been moved to this directory. `None` in a rehearsal.
+    /// It was taken, and the previous directory was moved to this path. `None` in a dry run.
     Replaced(Option<PathBuf>),
     /// Its record is here already.
     AlreadyHere,
-    /// What this store has of it stays.
-    Kept(Held),
-    /// It succeeded in both stores, in different attempts. What this store has of it stays.
+    /// The result of this store stays.
+    Kept(Existing),
+    /// It succeeded in both stores, in different attempts. The result of this store stays.
     Conflict,
     /// It could not be taken now, for this reason.
     Busy(String),
-    /// It has no result over there, for this reason.
+    /// It has no result in the other store, for this reason.
     Unfinished(String),
-    /// It is not as it was written, for this reason.
+    /// Its files differ from what was written, for this reason.
     Damaged(String),
 }
 
-impl What {
-    /// Its name, for people and for JSON.
+impl JobFate {
+    /// Its name in tables and JSON.
     pub fn name(&self) -> &'static str {
         match self {
-            What::Taken => "taken",
-            What::Replaced(_) => "replaced",
-            What::AlreadyHere => "already here",
-            What::Kept(_) => "kept",
-            What::Conflict => "conflict",
-            What::Busy(_) => "busy",
-            What::Unfinished(_) => "unfinished",
-            What::Damaged(_) => "damaged",
+            JobFate::Taken => "taken",
+            JobFate::Replaced(_) => "replaced",
+            JobFate::AlreadyHere => "already here",
+            JobFate::Kept(_) => "kept",
+            JobFate::Conflict => "conflict",
+            JobFate::Busy(_) => "busy",
+            JobFate::Unfinished(_) => "unfinished",
+            JobFate::Damaged(_) => "damaged",
         }
     }
 
-    /// Whether somebody has to look at it before everything is merged.
+    /// Whether the user has to act before everything is merged.
     pub fn is_left_out(&self) -> bool {
-        matches!(self, What::Conflict | What::Busy(_) | What::Damaged(_))
+        matches!(self, JobFate::Conflict | JobFate::Busy(_) | JobFate::Damaged(_))
     }
 }
 
@@ -109,7 +109,7 @@ pub struct Side {
 }
 
 impl Side {
-    /// `record`, which decides about the job in `dir`.
+    /// The side with `record`, the current record of the job in `dir`.
     pub(super) fn of(record: &Record, dir: &JobDir) -> Side {
         Side {
             path: dir.path().to_owned(),
@@ -121,30 +121,30 @@ impl Side {
     }
 }
 
-/// What a merge did with a saved plan of another store.
+/// The result of merging a saved plan of another store.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MergedPlan {
     /// Its name.
     pub name: String,
-    /// What became of it.
+    /// Its fate.
     pub fate: PlanFate,
 }
 
-/// What became of a saved plan of another store.
+/// The fate of a saved plan of another store.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PlanFate {
-    /// It was taken: this store had none of this name.
+    /// It was taken: this store had no plan of this name.
     Taken,
-    /// This store has the same.
+    /// This store has an equal plan.
     AlreadyHere,
-    /// This store has another one of this name, which stays. The other one differs from it like this.
+    /// This store has a different plan of this name, which stays. These are the differences.
     Kept(Drift),
-    /// One of the two cannot be read, for this reason. Nothing was changed.
+    /// One of the two plans cannot be read, for this reason. Nothing was changed.
     Damaged(String),
 }
 
 impl PlanFate {
-    /// Its name, for people and for JSON.
+    /// Its name in tables and JSON.
     pub fn name(&self) -> &'static str {
         match self {
             PlanFate::Taken => "taken",

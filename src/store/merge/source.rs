@@ -1,5 +1,5 @@
-//! Whether a directory is another store, before anything of it is touched.
-#![expect(clippy::disallowed_methods, reason = "what a store is shows in its directory")]
+//! Checks that a directory is another store before merging it: [`Store::other`] returns it or [`NotMergeable`].
+#![expect(clippy::disallowed_methods, reason = "a store is recognised by the entries of its directory")]
 
 use std::fs;
 use std::io;
@@ -15,7 +15,7 @@ pub enum NotMergeable {
     /// It does not exist.
     #[error("there is no store at {}", .0.display())]
     Missing(PathBuf),
-    /// It is no directory.
+    /// It is not a directory.
     #[error("{} is a file, not a store", .0.display())]
     File(PathBuf),
     /// It, or the store, cannot be read.
@@ -31,12 +31,12 @@ pub enum NotMergeable {
     #[error("{} is this store itself", .0.display())]
     Itself(PathBuf),
     /// It is below the store.
-    #[error("{} is in this store, so it is no other store", .0.display())]
+    #[error("{} is inside this store", .0.display())]
     Within(PathBuf),
     /// It is the directory of one job.
     #[error("{} is the directory of one job, not a store", .0.display())]
     OneJob(PathBuf),
-    /// Nothing is in it.
+    /// It has no entries, or only a README.
     #[error("{} is empty", .0.display())]
     Empty(PathBuf),
     /// It has no directory of a job, and no saved plan.
@@ -50,10 +50,10 @@ pub enum NotMergeable {
 }
 
 impl Store {
-    /// The store at `path`, from which results can be merged into this one. This one does not need to exist.
+    /// Opens the store at `path`, from which results can be merged into this one. This one need not exist.
     ///
     /// # Errors
-    /// [`NotMergeable`]. Nothing was changed.
+    /// [`NotMergeable`].
     pub fn other(&self, path: &Path) -> Result<Store, NotMergeable> {
         let read = |source| NotMergeable::Read { path: path.to_owned(), source };
         let there = fs::canonicalize(path).map_err(|source| match source.kind() {
@@ -78,7 +78,7 @@ impl Store {
         Store::at(path).map_err(|_| NotMergeable::Missing(path.to_owned()))
     }
 
-    /// The other store that is probably meant by `path`.
+    /// `path/runs`, if it is another store: the user probably meant that.
     fn store_below(&self, path: &Path) -> Option<PathBuf> {
         let below = path.join("runs");
         let there = fs::canonicalize(&below).ok()?;
@@ -86,8 +86,8 @@ impl Store {
         (is_store && self.check_place(&below, &there).is_ok()).then_some(below)
     }
 
-    /// Refuses `path`, which is `there` without links, if it is this store or a part of it. What was replaced can be
-    /// merged again: that brings it back.
+    /// Rejects `path`, which is `there` without links, if it is this store or a part of it. A directory below
+    /// `.replaced/` is accepted: merging it restores the replaced results.
     fn check_place(&self, path: &Path, there: &Path) -> Result<(), NotMergeable> {
         let Ok(here) = fs::canonicalize(self.root()) else { return Ok(()) };
         let replaced = Store::at(&here).map(|store| store.replaced()).ok();
@@ -104,7 +104,7 @@ fn holds_jobs(entries: &[String]) -> bool {
     entries.iter().any(|name| name == ".plans" || is_job_name(name))
 }
 
-/// The names of what is in `directory`.
+/// The names of the entries of `directory`.
 fn names(directory: &Path) -> io::Result<Vec<String>> {
     fs::read_dir(directory)?.map(|entry| Ok(entry?.file_name().to_string_lossy().into_owned())).collect()
 }

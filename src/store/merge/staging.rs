@@ -1,8 +1,9 @@
 //! Where a merge makes its copies, `runs/.merging/`, and how a copy becomes a job's directory.
 //!
-//! A merge holds a lock there, as a run does in `runs/.running/`, and beside it has a directory of its own for copies.
-//! What the dead left in theirs is removed. But where two directories can be exchanged in one step, what was here
-//! before is there for a moment. It tells itself by its lock file, which no copy has, and is set aside then.
+//! A merge holds a lock there, as a run does in `runs/.running/`, and has a directory for copies beside it:
+//! `runs/.merging/PID-N.lock` and `runs/.merging/PID-N.copies/JOB/`. Copies of processes that have died are removed.
+//! Where the system can exchange two directories in one step, the replaced directory is among the copies for a
+//! moment. It has a lock file, which no copy has, so it is recognised and moved to `runs/.replaced/` instead.
 #![expect(clippy::disallowed_methods, reason = "directories are made, renamed and removed")]
 
 use std::ffi::OsStr;
@@ -11,7 +12,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use super::copy::{CopyError, copy_job};
-use super::look::{Brought, is_bare};
+use super::inspect::{Incoming, is_bare};
 use super::merged::MergeError;
 use crate::files::{JobDir, WriteError, sync_directory};
 use crate::lock::OwnerLock;
@@ -28,26 +29,26 @@ const COPIES: &str = "copies";
 #[derive(Debug)]
 pub(super) struct Staging<'a> {
     store: &'a Store,
-    /// The directory of our copies.
+    /// The directory for the copies of this merge.
     copies: PathBuf,
-    /// Held until the end.
+    /// Held until the merge ends.
     _lock: OwnerLock,
 }
 
-/// A copy that is to become a job's directory.
+/// A checked copy that is to become a job's directory.
 #[derive(Debug)]
 pub(super) struct Staged {
-    pub(super) brought: Brought,
+    pub(super) incoming: Incoming,
     pub(super) copy: JobDir,
-    /// The paths of what was left out.
+    /// The paths of files that were not copied.
     pub(super) left_out: Vec<String>,
 }
 
 impl<'a> Staging<'a> {
-    /// Takes the right to merge into `store`, and removes what the dead left behind.
+    /// Takes the right to merge into `store`, and removes copies of merges that were killed.
     ///
     /// # Errors
-    /// Another merge is at work, or the store cannot be written.
+    /// Another merge is running, or the store cannot be written.
     pub(super) fn take(store: &'a Store) -> Result<Staging<'a>, MergeError> {
         let directory = store.root().join(MERGING);
         let lock = OwnerLock::take(&directory, "merge").map_err(MergeError::Lock)?;
@@ -65,13 +66,13 @@ impl<'a> Staging<'a> {
         Ok(Staging { store, copies, _lock: lock })
     }
 
-    /// Copies `brought`.
+    /// Copies `incoming`.
     ///
     /// # Errors
-    /// [`CopyError`]. Then there is no copy.
-    pub(super) fn copy(&self, brought: &Brought) -> Result<(JobDir, Vec<String>), CopyError> {
-        let copy = JobDir::at(self.copies.join(brought.job.dir_name()));
-        match copy_job(brought, copy.path()) {
+    /// [`CopyError`]. The incomplete copy is removed.
+    pub(super) fn copy(&self, incoming: &Incoming) -> Result<(JobDir, Vec<String>), CopyError> {
+        let copy = JobDir::at(self.copies.join(incoming.job.dir_name()));
+        match copy_job(incoming, copy.path()) {
             Ok(left_out) => Ok((copy, left_out)),
             Err(error) => {
                 self.discard(&copy);
@@ -80,7 +81,6 @@ impl<'a> Staging<'a> {
         }
     }
 
-    /// Removes a copy.
     pub(super) fn discard(&self, copy: &JobDir) {
         let _ = fs::remove_dir_all(copy.path());
     }
@@ -90,7 +90,7 @@ impl<'a> Staging<'a> {
         sync_tree(&self.copies)
     }
 
-    /// Makes `copy` the directory `ours`. Returns whether it did: not if there is something at `ours` already.
+    /// Renames `copy` to `ours`. Returns `false` if `ours` exists already.
     ///
     /// # Errors
     /// It cannot be renamed.
@@ -106,18 +106,18 @@ impl<'a> Staging<'a> {
         }
     }
 
-    /// Makes `copy` the directory `ours`, of which the caller holds the lock, and sets aside what was there. Returns
-    /// where that is now; `None` if it was worth nothing.
+    /// Replaces the directory `ours`, whose lock the caller holds, by `copy`. Returns the new place of the replaced
+    /// directory; `None` if it had no attempts and was removed.
     ///
     /// # Errors
-    /// Something cannot be renamed. Nothing is lost.
+    /// A directory cannot be renamed. Nothing is lost.
     pub(super) fn put_instead(&self, copy: &JobDir, ours: &JobDir) -> Result<Option<PathBuf>, WriteError> {
         let is_exchanged = exchange(copy.path(), ours.path());
         self.make_room(copy, ours, is_exchanged)
             .map_err(|source| WriteError { path: ours.path().to_owned(), source })
     }
 
-    /// The rest of [`Staging::put_instead`]: both directories have been exchanged, or the system cannot do that.
+    /// The rest of [`Staging::put_instead`]. Without `is_exchanged`, the system cannot exchange two directories.
     pub(super) fn make_room(
         &self,
         copy: &JobDir,
@@ -128,7 +128,7 @@ impl<'a> Staging<'a> {
             return retire(self.store, copy);
         }
         let kept = retire(self.store, ours)?;
-        // Whoever is killed here leaves a job without a directory. It takes its result when the merge is repeated.
+        // A process that is killed here leaves a job without a directory. Repeating the merge completes it.
         fs::rename(copy.path(), ours.path()).map_err(|error| match &kept {
             Some(kept) => io::Error::other(format!("{error}; what was there is now {}", kept.display())),
             None => error,
@@ -139,13 +139,13 @@ impl<'a> Staging<'a> {
 
 impl Drop for Staging<'_> {
     fn drop(&mut self) {
-        // If it fails, the next merge does it.
+        // If this fails, the next merge removes them.
         let _ = clear(self.store, &self.copies);
     }
 }
 
-/// Exchanges two directories in one step. Returns whether the system can do that, and did. The kernel is asked itself:
-/// the C library has a function for it only since glibc 2.28.
+/// Exchanges two directories in one step. Returns `false` if the system cannot do that. This is a direct system call,
+/// because the C library has a function for it only since glibc 2.28.
 fn exchange(one: &Path, two: &Path) -> bool {
     #[cfg(any(target_os = "linux", target_vendor = "apple"))]
     {
@@ -159,7 +159,7 @@ fn exchange(one: &Path, two: &Path) -> bool {
     }
 }
 
-/// Sets aside the directory of a job, and returns where it is now. If nothing of worth is in it, it is removed.
+/// Moves the directory of a job to `runs/.replaced/` and returns its new path. Removes it if it has no attempts.
 fn retire(store: &Store, dir: &JobDir) -> io::Result<Option<PathBuf>> {
     if is_bare(dir) {
         return fs::remove_dir_all(dir.path()).map(|()| None);
@@ -176,10 +176,11 @@ fn retire(store: &Store, dir: &JobDir) -> io::Result<Option<PathBuf>> {
         sync_directory(&slot)?;
         return Ok(Some(kept));
     }
-    unreachable!("nobody has that many directories")
+    unreachable!("no file system has that many directories")
 }
 
-/// Removes the directory `copies` and the copies in it. What was in the store before is set aside.
+/// Removes the directory `copies` and the copies in it. A directory that came from the store moves to
+/// `runs/.replaced/`.
 fn clear(store: &Store, copies: &Path) -> io::Result<()> {
     for entry in fs::read_dir(copies)? {
         let dir = JobDir::at(entry?.path());

@@ -1,4 +1,4 @@
-//! Tests of what is seen in both stores, of copies, and of how these take their places.
+//! Tests of inspecting both stores, of copying, and of replacing directories.
 #![expect(clippy::disallowed_methods, reason = "tests make the files they look at")]
 
 use std::fs;
@@ -8,14 +8,14 @@ use std::path::Path;
 use nix::sys::stat::Mode;
 use nix::unistd::mkfifo;
 
-use super::bring::Merge;
-use super::look::{Brought, Found, hold, look};
-use super::merged::{MergeError, What};
+use super::execute::Merge;
+use super::inspect::{Found, Incoming, compare, inspect};
+use super::merged::{JobFate, MergeError};
 use super::staging::Staging;
 use crate::files::JobDir;
 use crate::job::{Job, Key};
 use crate::lock::JobLock;
-use crate::plan::Held;
+use crate::plan::Existing;
 use crate::record::Outcome;
 use crate::record::testing::{record, record_of};
 use crate::store::{Store, save_record};
@@ -38,14 +38,14 @@ fn store(outcomes: &[Outcome]) -> (tempfile::TempDir, Store) {
     (directory, store)
 }
 
-fn brought(store: &Store) -> Brought {
-    match look(&store.job_dir(&job())) {
-        Found::Sound(brought) => *brought,
+fn incoming(store: &Store) -> Incoming {
+    match inspect(&store.job_dir(&job())) {
+        Found::Sound(incoming) => *incoming,
         other => panic!("{other:?}"),
     }
 }
 
-/// The names of what is in `directory`, in order.
+/// The names of the entries of `directory`, sorted.
 fn names(directory: &Path) -> Vec<String> {
     let entries = fs::read_dir(directory).unwrap();
     let mut names: Vec<String> =
@@ -55,7 +55,7 @@ fn names(directory: &Path) -> Vec<String> {
 }
 
 #[test]
-fn what_is_here_is_set_aside_whole_however_the_system_renames() {
+fn a_replaced_directory_is_kept_whole_with_and_without_exchange() {
     for can_exchange in [true, false] {
         let (_here, here) = store(&[FAILED]);
         let (_there, there) = store(&[Outcome::Succeeded]);
@@ -63,7 +63,7 @@ fn what_is_here_is_set_aside_whole_however_the_system_renames() {
         let before = fs::read(ours.record()).unwrap();
         let staging = Staging::take(&here).unwrap();
         for slot in ["1", "2"] {
-            let (copy, _) = staging.copy(&brought(&there)).unwrap();
+            let (copy, _) = staging.copy(&incoming(&there)).unwrap();
             let kept = match can_exchange {
                 true => staging.put_instead(&copy, &ours).unwrap(),
                 false => staging.make_room(&copy, &ours, false).unwrap(),
@@ -75,19 +75,19 @@ fn what_is_here_is_set_aside_whole_however_the_system_renames() {
         assert_eq!(fs::read(kept.record()).unwrap(), before);
         assert!(kept.attempt(1).load_record().unwrap().is_some(), "its attempts are there too");
         assert!(here.verify().unwrap().breaches.is_empty());
-        assert_eq!(here.verify().unwrap().jobs, 3, "what was set aside is checked too");
+        assert_eq!(here.verify().unwrap().jobs, 3, "replaced directories are checked too");
     }
 }
 
 #[test]
-fn what_is_worth_nothing_is_not_kept() {
+fn a_replaced_directory_without_attempts_is_removed() {
     for can_exchange in [true, false] {
         let (_here, here) = store(&[]);
         let (_there, there) = store(&[Outcome::Succeeded]);
         let ours = here.job_dir(&job());
         assert_eq!(names(ours.path()), ["lock"]);
         let staging = Staging::take(&here).unwrap();
-        let (copy, _) = staging.copy(&brought(&there)).unwrap();
+        let (copy, _) = staging.copy(&incoming(&there)).unwrap();
         let kept = match can_exchange {
             true => staging.put_instead(&copy, &ours).unwrap(),
             false => staging.make_room(&copy, &ours, false).unwrap(),
@@ -98,12 +98,12 @@ fn what_is_worth_nothing_is_not_kept() {
 }
 
 #[test]
-fn a_copy_never_takes_a_place_that_is_taken() {
+fn a_copy_never_overwrites_a_directory_or_file() {
     let (_here, here) = store(&[]);
     let (_there, there) = store(&[Outcome::Succeeded]);
     let ours = here.job_dir(&job());
     let staging = Staging::take(&here).unwrap();
-    let (copy, _) = staging.copy(&brought(&there)).unwrap();
+    let (copy, _) = staging.copy(&incoming(&there)).unwrap();
     assert!(!staging.put(&copy, &ours).unwrap(), "a run can have begun meanwhile");
     assert_eq!(names(ours.path()), ["lock"]);
     fs::remove_dir_all(ours.path()).unwrap();
@@ -115,12 +115,12 @@ fn a_copy_never_takes_a_place_that_is_taken() {
 }
 
 #[test]
-fn what_the_dead_left_is_removed_and_what_was_in_the_store_is_not() {
+fn copies_of_a_killed_merge_are_removed_and_replaced_results_are_kept() {
     let (_here, here) = store(&[FAILED]);
     let ours = here.job_dir(&job());
     let copies = here.root().join(".merging/1-1.copies");
     fs::create_dir_all(copies.join("a_job/attempts/01")).unwrap();
-    // Killed after both directories had been exchanged: what was here is where the copy was.
+    // Killed after both directories were exchanged: the replaced one is at the place of the copy.
     fs::rename(ours.path(), copies.join(job().dir_name())).unwrap();
     drop(Staging::take(&here).unwrap());
     assert_eq!(names(&here.root().join(".merging")), [""; 0]);
@@ -129,7 +129,7 @@ fn what_the_dead_left_is_removed_and_what_was_in_the_store_is_not() {
 }
 
 #[test]
-fn one_merge_is_at_work_at_a_time() {
+fn a_second_merge_is_rejected_while_one_is_running() {
     let (_here, here) = store(&[]);
     let staging = Staging::take(&here).unwrap();
     let second = Staging::take(&here).unwrap_err();
@@ -153,7 +153,7 @@ fn only_files_and_attempts_that_ended_are_copied() {
     fs::write(dir.path().join("notes.txt"), "mine").unwrap();
     fs::create_dir(dir.attempt(4).path()).unwrap();
     let staging = Staging::take(&here).unwrap();
-    let (copy, left_out) = staging.copy(&brought(&there)).unwrap();
+    let (copy, left_out) = staging.copy(&incoming(&there)).unwrap();
     assert_eq!(left_out, ["attempts/02/link", "attempts/02/pipe"]);
     assert_eq!(names(copy.path()), ["attempts", "notes.txt", "record.json"]);
     assert_eq!(names(&copy.attempts_dir()), ["01", "02", "03"], "the fourth has no record");
@@ -164,7 +164,7 @@ fn only_files_and_attempts_that_ended_are_copied() {
 }
 
 #[test]
-fn many_jobs_are_taken_some_at_a_time_and_the_progress_is_told() {
+fn many_jobs_are_merged_in_batches_with_progress() {
     let (_here, here) = store(&[]);
     let (_there, there) = store(&[]);
     for repeat in 1..=70 {
@@ -172,37 +172,38 @@ fn many_jobs_are_taken_some_at_a_time_and_the_progress_is_told() {
         let lock = JobLock::try_lock(&job, there.job_dir(&job)).unwrap();
         save_record(&lock, &record_of(job.key().clone(), Outcome::Succeeded)).unwrap();
     }
-    let mut told = Vec::new();
+    let mut progress = Vec::new();
     let merged =
-        Merge::begin(&here, false).unwrap().bring(&there, &mut |done, of| told.push((done, of))).unwrap();
+        Merge::begin(&here, false).unwrap().merge(&there, &mut |done, of| progress.push((done, of))).unwrap();
     assert_eq!(merged.jobs.len(), 70);
-    assert!(merged.jobs.iter().all(|job| job.what == What::Taken), "{merged:?}");
-    assert_eq!(told, [(0, 70), (32, 70), (64, 70)]);
+    assert!(merged.jobs.iter().all(|job| job.what == JobFate::Taken), "{merged:?}");
+    assert_eq!(progress, [(0, 70), (32, 70), (64, 70)]);
     assert_eq!(here.load_inventory().unwrap().jobs.len(), 70);
     assert_eq!(names(&here.root().join(".merging")), [""; 0]);
 }
 
 #[test]
-fn what_is_here_is_seen_as_what_it_is() {
+fn compares_the_results_of_both_stores() {
     let ok = || Outcome::Succeeded;
     let held = |ours: &[Outcome], theirs: &[Outcome], change: fn(&JobDir)| {
         let ((_here, here), (_there, there)) = (store(ours), store(theirs));
         change(&here.job_dir(&job()));
-        hold(&here.job_dir(&job()), &brought(&there)).0
+        compare(&here.job_dir(&job()), &incoming(&there)).0
     };
     let nothing = |_: &JobDir| {};
-    assert_eq!(held(&[], &[ok()], nothing), Held::Nothing);
-    assert_eq!(held(&[], &[ok()], |dir| fs::remove_dir_all(dir.path()).unwrap()), Held::Nothing);
-    assert_eq!(held(&[], &[ok()], |dir| fs::create_dir_all(dir.attempt(1).path()).unwrap()), Held::NoResult);
-    assert_eq!(held(&[FAILED], &[ok()], nothing), Held::Failure);
-    assert_eq!(held(&[ok()], &[ok()], nothing), Held::Same);
-    assert_eq!(held(&[ok()], &[FAILED], nothing), Held::Success);
-    assert_eq!(held(&[FAILED, ok()], &[ok()], nothing), Held::Success, "another attempt");
-    assert_eq!(held(&[FAILED, ok()], &[FAILED], nothing), Held::Same, "a later attempt succeeded");
-    assert_eq!(held(&[ok(), ok()], &[ok()], nothing), Held::Same, "a re-run replaced it");
-    assert_eq!(held(&[ok()], &[ok(), ok()], nothing), Held::Earlier, "a re-run replaced ours over there");
+    assert_eq!(held(&[], &[ok()], nothing), Existing::Nothing);
+    assert_eq!(held(&[], &[ok()], |dir| fs::remove_dir_all(dir.path()).unwrap()), Existing::Nothing);
+    let begun = |dir: &JobDir| fs::create_dir_all(dir.attempt(1).path()).unwrap();
+    assert_eq!(held(&[], &[ok()], begun), Existing::NoResult);
+    assert_eq!(held(&[FAILED], &[ok()], nothing), Existing::Failure);
+    assert_eq!(held(&[ok()], &[ok()], nothing), Existing::Same);
+    assert_eq!(held(&[ok()], &[FAILED], nothing), Existing::Success);
+    assert_eq!(held(&[FAILED, ok()], &[ok()], nothing), Existing::Success, "another attempt");
+    assert_eq!(held(&[FAILED, ok()], &[FAILED], nothing), Existing::Same, "a later attempt succeeded");
+    assert_eq!(held(&[ok(), ok()], &[ok()], nothing), Existing::Same, "a re-run replaced it");
+    assert_eq!(held(&[ok()], &[ok(), ok()], nothing), Existing::Earlier, "a re-run replaced ours over there");
     let torn = |dir: &JobDir| fs::write(dir.record(), "{").unwrap();
     let newer = |dir: &JobDir| fs::write(dir.record(), "{\"schema\": 7}").unwrap();
-    assert_eq!(held(&[ok()], &[ok()], torn), Held::NoResult);
-    assert_eq!(held(&[ok()], &[ok()], newer), Held::Newer);
+    assert_eq!(held(&[ok()], &[ok()], torn), Existing::NoResult);
+    assert_eq!(held(&[ok()], &[ok()], newer), Existing::Newer);
 }

@@ -2,9 +2,9 @@
 
     python3 -B tests/golden/recompute STORE NAME PEAKS REPORT
 
-It knows nothing of orchestrate but what the manual says, and none of its code. A cell that it cannot explain, a column
-without a formula, a line too many or too few and a sentence without a predicate are differences. It prints each of
-them, then how many cells and sentences it compared, and fails if there is a difference.
+It follows the manual and shares no code with orchestrate. Differences are: a cell with another value, a column without
+a formula, a missing or additional line, a sentence without a predicate. It prints the differences and the number of
+cells and sentences that it compared, and exits with 1 if there is a difference.
 """
 
 import sys
@@ -22,7 +22,7 @@ from .study import Study
 
 
 def tables_of(study):
-    """Each CSV file that a report has for certain, with its lines and how to compute a cell."""
+    """The CSV files of every report: name -> (lines, formula of a cell)."""
     effects = axes.effects(study)
     points = [line for lines in rooflines(study.rows).values() for line in lines]
     failed = [job for job in study.jobs if job.record and not job.succeeded]

@@ -1,4 +1,4 @@
-"""What each axis brings: two values compared config by config, as docs/statistics.md says."""
+"""Effects of axes: two values of an axis compared config by config, as in docs/statistics.md."""
 
 from math import exp, log, sqrt
 from statistics import mean
@@ -14,7 +14,7 @@ PAUSE, STRANGERS = 600, 1
 
 
 def blocks(runs):
-    """The block of each run: those of one repeat on one machine, right after each other."""
+    """The number of each run's block: consecutive runs of one repeat on one machine."""
     machines, found = {}, {}
     for run in runs:
         machines.setdefault((run.host["hostname"], run.host["boot_id"]), []).append(run)
@@ -39,7 +39,7 @@ class Pair:
         self.name, self.rows = name, rows
 
     def differences(self, of_block):
-        """The differences of logs by block."""
+        """The differences of the mean logs of throughput by block, second side less first."""
         found = {}
         for side, row in enumerate(self.rows):
             for run in row.counting:
@@ -59,7 +59,7 @@ def effects(study):
 
 
 def reference(axis, values, study):
-    """The default, or the first value, of those that have a result; of all values, if none has one."""
+    """The default, or else the first value, among the values with a result; among all values if none has a result."""
     measured = {value(axis, row.key) for row in study.rows if row.rates}
     candidates = [it for it in values if it in measured] or values
     default = word(DEFAULTS[axis]) if axis in DEFAULTS else None
@@ -72,7 +72,7 @@ def value(axis, key):
 
 
 def rest(axis, key):
-    """What has to be equal on both sides."""
+    """The part of a key that must be equal on both sides."""
     if axis == "env":
         return key["model"], key["precision"], key["batch"]
     params = {name: word(it) for name, it in sorted(key["params"].items()) if name != axis}
@@ -105,7 +105,7 @@ class Effect:
         self._compare()
 
     def _terms(self, sides):
-        """What differs between the sides, and what else varies."""
+        """Sets `differing`, settings that differ between the sides, and `matched`, those that vary within a side."""
         declared = lambda key: {
             "env": key["env"], "device": key["device"], "model": key["model"], "precision": key["precision"],
             "batch": str(key["batch"]), "worker": " ".join(key["worker"]["command"]),
@@ -123,13 +123,13 @@ class Effect:
         self.matched = [name for name in sorted(values[0]) if len(values[0][name]) > 1 or len(values[1][name]) > 1]
 
     def _name(self, key):
-        told = self.declared(key)
+        declared = self.declared(key)
         words = []
         for name in ("env", "model", "precision", "batch"):
             if name not in self.differing and (name != "env" or name in self.matched):
-                words.append(f"bs{told[name]}" if name == "batch" else told[name])
+                words.append(f"bs{declared[name]}" if name == "batch" else declared[name])
         shown = ("env", "model", "precision", "batch", "device", "worker")
-        return " ".join(words + [f"{name}={told[name]}" for name in self.matched if name not in shown])
+        return " ".join(words + [f"{name}={declared[name]}" for name in self.matched if name not in shown])
 
     def _meet(self, sides):
         configs = {}
@@ -148,7 +148,7 @@ class Effect:
                 self._several(name, counting)
 
     def _several(self, name, counting):
-        """A config with several rows: those of one machine meet. None of them do here."""
+        """A config with several rows. Rows of one machine would be compared, which does not occur in these stores."""
         for place, side in enumerate(counting):
             hosts = [row.host for row in side]
             if len(set(hosts)) < len(hosts) and set(hosts) & {row.host for row in counting[1 - place]}:
@@ -168,9 +168,9 @@ class Effect:
         return None
 
     def _compare(self):
-        told = []
+        compared = []
         for pair in self.pairs:
-            pair.told = None
+            pair.result = None
             differences = pair.differences(self.blocks)
             sizes = [len(row.rates) for row in pair.rows]
             pair.paired = len(differences) >= maths.NEEDS and 2 * len(differences) >= min(sizes)
@@ -184,17 +184,17 @@ class Effect:
             else:
                 pair.reason = f"n too small ({min(sizes)} of at least {maths.NEEDS})"
                 continue
-            told.append(pair)
-        self._shrink([pair for pair in told if pair.paired])
-        equal = maths.holm([pair.own.p_equal() for pair in told])
-        beyond = maths.holm([pair.own.p_beyond(MARGIN) for pair in told])
-        for pair, p_equal, p_beyond in zip(told, equal, beyond):
+            compared.append(pair)
+        self._shrink([pair for pair in compared if pair.paired])
+        equal = maths.holm([pair.own.p_equal() for pair in compared])
+        beyond = maths.holm([pair.own.p_beyond(MARGIN) for pair in compared])
+        for pair, p_equal, p_beyond in zip(compared, equal, beyond):
             low, high = pair.own.interval()
             verdict = ("same" if p_beyond <= 0.05 else "cannot tell" if p_equal > 0.05 else
                        "faster" if pair.own.value > 0 else "slower")
-            pair.told = {"ratio": exp(pair.own.value), "low": exp(low), "high": exp(high), "p_equal": p_equal,
-                         "p_beyond": p_beyond, "verdict": verdict}
-        self.told = told
+            pair.result = {"ratio": exp(pair.own.value), "low": exp(low), "high": exp(high), "p_equal": p_equal,
+                           "p_beyond": p_beyond, "verdict": verdict}
+        self.compared = compared
 
     @staticmethod
     def _shrink(paired):
@@ -206,14 +206,14 @@ class Effect:
             pair.own = maths.Estimate(pair.own.value, sqrt(variance / pair.n), freedom)
 
     def ratio(self):
-        return self.mean_of(self.told)
+        return self.mean_of(self.compared)
 
     def mean_of(self, pairs):
-        """The geometric mean of the ratios with its interval; of one config, its own."""
+        """The geometric mean of the ratios with its interval; for one config, its own ratio and interval."""
         if not pairs:
             return None
         if len(pairs) == 1:
-            only = pairs[0].told
+            only = pairs[0].result
             return only["ratio"], only["low"], only["high"]
         if all(pair.paired for pair in pairs):
             found = over_blocks([list(pair.differences(self.blocks).items()) for pair in pairs])
@@ -228,29 +228,29 @@ class Effect:
 
     def disagree(self):
         """Whether the ratios differ by more than the margin both ways, and by more than their errors."""
-        logs = [pair.own.value for pair in self.told]
+        logs = [pair.own.value for pair in self.compared]
         if len(logs) < 2 or max(logs) - min(logs) <= 2 * MARGIN:
             return False
-        p = maths.p_alike([pair.own for pair in self.told])
+        p = maths.p_alike([pair.own for pair in self.compared])
         return p is None or p <= 0.01
 
     def explanation(self):
-        """What tells configs apart that disagree, with the pairs of each of its values."""
+        """The setting that explains why configs disagree, with the pairs of each of its values."""
         if not self.disagree():
             return None
         names = ["env", "model", "precision", "batch"]
-        for pair in self.told:
+        for pair in self.compared:
             names += [name for name in sorted(pair.rows[0].key["params"]) if name not in names]
         spread = lambda pairs: sum((pair.own.value - mean(it.own.value for it in pairs)) ** 2 for pair in pairs)
         best = None
         for name in names:
             groups = {}
-            for pair in self.told:
+            for pair in self.compared:
                 groups.setdefault(self._value(name, pair.rows[0].key), []).append(pair)
             left = sum(map(spread, groups.values()))
-            if name == self.axis or not 2 <= len(groups) < len(self.told) or left > 0.25 * spread(self.told):
+            if name == self.axis or not 2 <= len(groups) < len(self.compared) or left > 0.25 * spread(self.compared):
                 continue
-            left /= len(self.told) - len(groups)
+            left /= len(self.compared) - len(groups)
             if best is None or left < best[0]:
                 best = left, name, groups
         return best and best[1:]
@@ -262,15 +262,15 @@ class Effect:
         return word(key["params"][name]) if name in key["params"] else "-"
 
     def verdicts(self, verdict):
-        return sum(pair.told["verdict"] == verdict for pair in self.told)
+        return sum(pair.result["verdict"] == verdict for pair in self.compared)
 
     def would_decide(self, pair):
-        """How many repeats would decide in four of five cases, and what."""
-        if pair.told["verdict"] != "cannot tell":
+        """The repeats that would decide in four of five cases, and the verdict that they would reach."""
+        if pair.result["verdict"] != "cannot tell":
             return None, None
         each = 1.0 if pair.paired else 2.0
         lent = max(0.0, pair.own.freedom - each * (pair.n - 1))
-        error = 0.05 / len(self.told)
+        error = 0.05 / len(self.compared)
 
         def least(distance, error, miss):
             def decides(n):
@@ -295,7 +295,7 @@ class Effect:
         return max(repeats, pair.n + 1), verdict
 
     def other_differences(self):
-        """What else differs between the sides: what is declared, then what was observed, in most configs first."""
+        """Other differences between the sides: declared ones, then observed ones by falling number of configs."""
         declared = [f"{name} {one} / {two}" for name, (one, two) in self.differing.items()]
         seen = {}
         for pair in self.pairs:
@@ -312,24 +312,24 @@ class Effect:
         """The sentence of the report."""
         what = f"`{self.axis}` {self.value} against {self.reference}"
         if self.disagree():
-            ratios = [pair.told["ratio"] for pair in self.told]
+            ratios = [pair.result["ratio"] for pair in self.compared]
             configs, ends = counted(len(ratios), "config"), f"from {min(ratios):.3f} to {max(ratios):.3f}"
             found = self.explanation()
             if not found:
                 return f"{what}: its {configs} disagree, {ends} × the throughput."
             name, groups = found
-            told = [f"{self._ratio_text(pairs)} for {it}" for it, pairs in groups.items()]
-            more = f", and {len(told) - 6} more" if len(told) > 6 else ""
-            return f"{what} depends on `{name}`: {', '.join(told[:6])}{more}; {configs}, {ends}."
+            ratios = [f"{self._ratio_text(pairs)} for {it}" for it, pairs in groups.items()]
+            more = f", and {len(ratios) - 6} more" if len(ratios) > 6 else ""
+            return f"{what} depends on `{name}`: {', '.join(ratios[:6])}{more}; {configs}, {ends}."
         if self.ratio():
             ratio, low, high = ratio_texts(*self.ratio())
-            ratios = [pair.told["ratio"] for pair in self.told]
+            ratios = [pair.result["ratio"] for pair in self.compared]
             spread = f", from {min(ratios):.3f} to {max(ratios):.3f}" if len(ratios) > 1 else ""
             return f"{what}: {ratio} × [{low}, {high}] the throughput over {counted(len(ratios), 'config')}{spread}."
-        reasons = {pair.reason for pair in self.pairs if not pair.told} | {reason for _, reason in self.apart}
-        why = (reasons.pop() if not self.told and len(reasons) == 1 else
-               "no config has enough runs of both" if not self.told else "its configs share too few blocks")
-        return f"{what}: nothing can be told, {why}."
+        reasons = {pair.reason for pair in self.pairs if not pair.result} | {reason for _, reason in self.apart}
+        why = (reasons.pop() if not self.compared and len(reasons) == 1 else
+               "no config has enough runs of both" if not self.compared else "its configs share too few blocks")
+        return f"{what}: no comparison, {why}."
 
 
     def _ratio_text(self, pairs):
@@ -341,7 +341,7 @@ class Effect:
 
 
 def over_blocks(rows):
-    """The mean of the means of rows, whose blocks are independent, and not the numbers of one block."""
+    """The mean of the means of rows. Blocks are independent; the numbers within a block are not."""
     sums = {}
     for row in rows:
         centre = mean(number for _, number in row)
@@ -358,13 +358,13 @@ EFFECTS = {
     "axis": lambda it: it.axis,
     "reference": lambda it: it.reference,
     "value": lambda it: it.value,
-    "configs": lambda it: len(it.told),
-    "configs_apart": lambda it: len(it.lines()) - len(it.told),
+    "configs": lambda it: len(it.compared),
+    "configs_apart": lambda it: len(it.lines()) - len(it.compared),
     "ratio": lambda it: it.ratio() and it.ratio()[0],
     "ratio_low": lambda it: it.ratio() and it.ratio()[1],
     "ratio_high": lambda it: it.ratio() and it.ratio()[2],
-    "least_ratio": lambda it: min((pair.told["ratio"] for pair in it.told), default=None),
-    "greatest_ratio": lambda it: max((pair.told["ratio"] for pair in it.told), default=None),
+    "least_ratio": lambda it: min((pair.result["ratio"] for pair in it.compared), default=None),
+    "greatest_ratio": lambda it: max((pair.result["ratio"] for pair in it.compared), default=None),
     "configs_disagree": lambda it: it.disagree(),
     "depends_on": lambda it: (it.explanation() or [None])[0],
     "configs_faster": lambda it: it.verdicts("faster"),
@@ -376,7 +376,7 @@ EFFECTS = {
 
 
 def of_line(name):
-    return lambda effect, line: line.told[name] if isinstance(line, Pair) and line.told else None
+    return lambda effect, line: line.result[name] if isinstance(line, Pair) and line.result else None
 
 
 def of_side(place, what):
@@ -389,12 +389,12 @@ def of_side(place, what):
 
 
 def would(effect, line):
-    return effect.would_decide(line) if isinstance(line, Pair) and line.told else (None, None)
+    return effect.would_decide(line) if isinstance(line, Pair) and line.result else (None, None)
 
 
 def reason(effect, line):
     if isinstance(line, Pair):
-        return None if line.told else line.reason
+        return None if line.result else line.reason
     return line[1]
 
 
@@ -410,7 +410,7 @@ LINES = {
     "ratio": of_line("ratio"),
     "ratio_low": of_line("low"),
     "ratio_high": of_line("high"),
-    "compared_by": lambda effect, line: line.by if isinstance(line, Pair) and line.told else None,
+    "compared_by": lambda effect, line: line.by if isinstance(line, Pair) and line.result else None,
     "p_equal": of_line("p_equal"),
     "p_beyond_margin": of_line("p_beyond"),
     "verdict": of_line("verdict"),

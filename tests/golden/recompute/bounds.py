@@ -1,4 +1,4 @@
-"""Places below the roofs, and what limits a row."""
+"""Places below the roofs, and the class of a row: its bound with the evidence for it."""
 
 from dataclasses import dataclass
 from statistics import median
@@ -8,12 +8,12 @@ from .operators import AT, FAR
 from .words import passed
 
 FULL = 0.9
-# A limit that takes so much of the time is that of the row; in a mixture, a share from this on is named.
+# The share of the time from which a limit is the row's, and from which a mixture names it.
 MOST, NAMED = 0.6, 0.1
 
 
 def place_of(compute, memory):
-    """What shares of both roofs show."""
+    """The class by the shares of both roofs."""
     highest = max(compute, memory)
     if highest > 1:
         return "above its roof"
@@ -31,7 +31,7 @@ def attained_ends(row):
 
 
 def regions(row, intensity):
-    """What all that is uncertain could show, from the least shares to the most. The lower roof limits."""
+    """The classes that are possible within all intervals and ranges. The lower roof limits."""
     low, high = attained_ends(row)
     peak, allowed = sorted(row.ceiling), sorted(end * intensity for end in row.peaks["bandwidth"])
     least, most = shares_of((low, high), [min(ends) for ends in zip(peak, allowed)])
@@ -46,7 +46,7 @@ def regions(row, intensity):
 
 
 def percent(share):
-    """With as many decimals as show on which side of every limit it lies."""
+    """A share in percent, with enough decimals to show on which side of every limit it is."""
     for decimals in range(13):
         text = f"{100 * share:.{decimals}f}"
         printed = float(text)
@@ -74,14 +74,14 @@ def shares_text(row, intensity):
 
 
 def waits(row):
-    """The median share of the window in which it waited for data, and over how many runs."""
-    told = [run for run in row.counting if "data_wait_s" in run.details]
-    shares = [run.details["data_wait_s"] / run.measured["elapsed_s"] for run in told]
+    """The median share of the window spent waiting for data, and the number of runs that report it."""
+    reporting = [run for run in row.counting if "data_wait_s" in run.details]
+    shares = [run.details["data_wait_s"] / run.measured["elapsed_s"] for run in reporting]
     return (median(shares), len(shares)) if shares else (None, 0)
 
 
 def obstacle(row):
-    """What keeps a row from its roofs, and the reason."""
+    """An obstacle outside of the device: its bound and the reason, or `None`."""
     if not row.runs:
         return None
     share, n = waits(row)
@@ -103,7 +103,7 @@ def obstacle(row):
 
 
 def counted_intensity(row):
-    """FLOPs that the network needs per byte that was counted."""
+    """FLOPs that the network needs per counted byte."""
     if row.ncu and row.ncu.bytes and row.cost:
         return row.cost.flops / (row.ncu.bytes / row.ncu.samples)
     return None
@@ -115,7 +115,7 @@ def has_roofs(row):
 
 @dataclass
 class Class:
-    """What limits a row: the bound, the bare reason, the kind of evidence, and what would decide an unknown one."""
+    """The class of a row: the bound, the reason, the kind of evidence, and an experiment to decide an unknown one."""
 
     bound: str
     reason: str
@@ -133,43 +133,43 @@ class Class:
 
 
 def placed(row):
-    """The class that the counted bytes show."""
+    """The class by the counted bytes."""
     intensity = counted_intensity(row)
     found = regions(row, intensity)
-    told = f"with the bytes that ncu counted it reaches {shares_text(row, intensity)}"
+    reached = f"with the bytes that ncu counted it reaches {shares_text(row, intensity)}"
     if len(found) == 1:
         if found[0].endswith("bound"):
-            return Class(found[0], told, "counters")
-        return Class("unknown", f"it is {found[0]}: {told}", "none")
+            return Class(found[0], reached, "counters")
+        return Class("unknown", f"it is {found[0]}: {reached}", "none")
     wide = row.ceiling[0] != row.ceiling[1] or row.peaks["bandwidth"][0] != row.peaks["bandwidth"][1]
     scatters = attained_ends(row)[0] < attained_ends(row)[1]
     vague = ("a roof and the throughput are only known as ranges" if wide and scatters else
              "the throughput scatters" if scatters else "a roof is only known as a range")
-    return Class("unknown", f"{vague}, and it could be {' or '.join(found)}: {told}", "none")
+    return Class("unknown", f"{vague}, and it could be {' or '.join(found)}: {reached}", "none")
 
 
 def by_throughput(row):
-    """The class that the throughput alone shows; `None` if it shows none."""
+    """The class by the throughput alone; `None` if it is too low to decide."""
     if row.attained is None or not row.ceiling:
         return None
     shares = share_of_compute(row)
-    told = f"it attains {range_text(shares)} % of the compute roof"
+    reached = f"it attains {range_text(shares)} % of the compute roof"
     if shares[0] > 1:
-        return Class("unknown", f"{told}, which is above the roof", "none")
+        return Class("unknown", f"{reached}, which is above the roof", "none")
     if has_roofs(row):
         allowed = [end * row.cost.flops / row.cost.modelled_bytes for end in row.peaks["bandwidth"]]
         moved = shares_of(attained_ends(row), allowed)
         if moved[1] >= AT:
-            told += (f", and may be at the memory roof as well: if data moved once per layer, that would be "
+            reached += (f", and may be at the memory roof as well: if data moved once per layer, that would be "
                      f"{range_text(moved)} % of it")
-    return Class("compute-bound", told, "throughput") if shares[0] >= AT else None
+    return Class("compute-bound", reached, "throughput") if shares[0] >= AT else None
 
 
 def by_activity(row):
-    """The class of a row far from the compute roof whose memory is hardly in use; `None` if it is not known to be."""
+    """The class of a row far from the compute roof whose memory is hardly used; `None` if that is not known."""
     if not has_roofs(row) or counted_intensity(row) or row.peaks["bandwidth"][0] != row.peaks["bandwidth"][1]:
         return None
-    # A sample covers a sixth of a second or more, and has to hold four iterations.
+    # A sample covers at least a sixth of a second, and must span four iterations.
     if row.key["batch"] * row.cost.flops / attained_ends(row)[0] * 4 > 1 / 6:
         return None
     shown = [run.telemetry for run in row.counting]
@@ -185,7 +185,7 @@ def by_activity(row):
 
 
 def unplaced(row):
-    """Why neither counters nor the throughput show a class."""
+    """The reason why neither counters nor the throughput decide the class."""
     if not row.rates:
         return "no run counts"
     if row.breakdown and row.breakdown.is_representative:
@@ -200,7 +200,7 @@ def unplaced(row):
 
 
 def dominant(limits):
-    """The limit that takes most of the time: its bound, its share, and where that time is."""
+    """The limit that takes most of the time: its bound, its share, and a clause on where that time is spent."""
     latency, outside, data = limits["latency-bound"], limits["outside"], limits["data"]
     if latency >= outside:
         overhead = "latency-bound", latency + outside, "in operators far from both roofs, or outside of them"
@@ -220,7 +220,7 @@ def dominant(limits):
 
 
 def by_operators(row):
-    """The class that the time of the operators shows; `None` if it shows none."""
+    """The class by the time of the operators; `None` if they do not decide it."""
     if not row.breakdown or not row.breakdown.is_representative:
         return None
     limits = row.breakdown.limits
@@ -242,7 +242,7 @@ def by_operators(row):
 
 
 def experiment(row):
-    """The cheapest experiment that would show what limits a row."""
+    """The cheapest experiment that would decide the class of a row."""
     device, run = row.key["device"], f"`orchestrate run {row.study.plan['matrix']['path']} --profile"
     if not row.rates:
         return None
@@ -255,7 +255,7 @@ def experiment(row):
         return counting or "profile a larger batch, whose operators take longer"
     first = next((it for it in row.breakdown.operators if it.limit == "unknown"), None)
     if first is None:
-        return counting or "report more operators: those that `rest_s` sums up decide it"
+        return counting or "report more operators: those in `rest_s` decide it"
     name = first.sample["name"]
     if first.flops is None or first.bytes is None:
         return counting or f"report `flops` and `bytes` of the operator `{name}`, whose work is unknown"
@@ -269,7 +269,7 @@ def experiment(row):
 
 
 def decided(row):
-    """The class by the first evidence that decides, after the obstacles."""
+    """The class by the first evidence that decides it."""
     if counted_intensity(row) and has_roofs(row):
         found = placed(row)
     else:
@@ -283,7 +283,7 @@ def decided(row):
 
 
 def class_of(row):
-    """What limits a row, and why."""
+    """The class of a row: by an obstacle, else by evidence."""
     keeps = obstacle(row)
     return Class(*keeps, "process") if keeps else decided(row)
 

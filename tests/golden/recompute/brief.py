@@ -1,4 +1,4 @@
-"""The five lines at the top of a page, and its tables of what was asked for and what came out, at a glance."""
+"""The five lines at the top of a page, its table of the design, and its tables of results at a glance."""
 
 import re
 from statistics import median
@@ -71,8 +71,7 @@ def distinction(row):
 
 
 def best(row, rows):
-    """The fastest row of a network, as the answer says it, of all `rows` with a throughput: how fast it is, its settings,
-    and what limits it."""
+    """The clauses of the answer about the fastest row of a network: its throughput, its settings, its bound."""
     scatter = interval_text(row) if row.interval else f"n = {len(row.rates)}"
     rate = f"{known_to(row.rate, row.interval)} {row.unit}/s ({scatter})"
     part = " ({} of {})".format(*row.part) if row.part[1] > 1 else ""
@@ -98,9 +97,9 @@ def answer(study):
         return
     its = [max((row for row in rows if row.key["model"] == model), key=lambda row: row.rate) for model in models[:3]]
     more = f"; {len(models) - 3} more in the table" if len(models) > 3 else ""
-    told = [best(row, rows) for row in its]
-    common = told[0][1] if len({settings for _, settings, _ in told}) == 1 else ""
-    clauses = [f"{rate}{'' if common else settings}{limit}" for rate, settings, limit in told]
+    parts = [best(row, rows) for row in its]
+    common = parts[0][1] if len({settings for _, settings, _ in parts}) == 1 else ""
+    clauses = [f"{rate}{'' if common else settings}{limit}" for rate, settings, limit in parts]
     yield f"Fastest (95 % interval){common}: {'; '.join(clauses)}{more}."
     found = {}
     for row in rows:
@@ -109,7 +108,7 @@ def answer(study):
             found[bound] = found.get(bound, 0) + 1
     if found:
         clauses = [f"{bound} in {some_of(number, len(rows), 'row')}" for bound, number in sorted(found.items())]
-        yield f"What limits them: {'; '.join(clauses)}."
+        yield f"Limits: {'; '.join(clauses)}."
 
 
 def have(number, all_of):
@@ -119,7 +118,7 @@ def have(number, all_of):
 def certainty(study):
     rows = [row for row in study.rows if row.rates]
     if not rows:
-        yield "Nothing can be told without a throughput."
+        yield "No row has a throughput."
         return
     half = lambda row: 50 * (row.interval[1] - row.interval[0]) / maths.geometric_mean(row.rates)
     halves = [(half(row), row) for row in rows if row.interval]
@@ -136,7 +135,7 @@ def certainty(study):
     if len(rows) > len(halves):
         yield capital(f"{have(len(rows) - len(halves), len(rows))} too few runs for an interval (n < 3).")
     if exact:
-        yield capital(f"{have(len(exact), len(rows))} runs of one and the same throughput.")
+        yield capital(f"{have(len(exact), len(rows))} runs of identical throughput.")
 
 
 def both_up_to(value, limit):
@@ -174,7 +173,7 @@ def missing(study):
     for row in rows:
         its = class_of(row)
         if its.is_open:
-            why = "its place below its roofs shows nothing" if "% of the" in its.reason else its.reason
+            why = "its place below the roofs is inconclusive" if "% of the" in its.reason else its.reason
             if why.endswith(OPEN_OPERATORS):
                 why = f"too much {OPEN_OPERATORS}"
             found[why] = found.get(why, 0) + 1
@@ -190,19 +189,19 @@ def missing(study):
 
 
 LINES = {
-    "What was measured": measured,
-    "The answer": answer,
-    "How sure it is": certainty,
-    "What was left out": left_out,
-    "What is missing": missing,
+    "Measured": measured,
+    "Answer": answer,
+    "Certainty": certainty,
+    "Left out": left_out,
+    "Missing": missing,
 }
 
 
-# At a glance: a line per network and settings, a column per batch.
+# Results at a glance: one line per network and settings, one column per batch.
 
 
 class Glance:
-    """Rows that differ in the batch alone. A row without a result belongs to the first line that lacks its batch."""
+    """A line: rows that differ only in the batch. A row without a result joins the first line without its batch."""
 
     def __init__(self, row, family):
         self.key, self.settings, self.family = row.key, distinction(row), family
@@ -221,8 +220,8 @@ class Glance:
         return next((row.host for row in self.cells.values() if row.host), None)
 
     @property
-    def apart(self):
-        """What tells it from other lines of its settings: the host, if no two have the same."""
+    def suffix(self):
+        """The text that distinguishes lines of the same settings: the host if all hosts differ, else a number."""
         if len(self.family) == 1:
             return ""
         if self.host and len({line.host for line in self.family}) == len(self.family):
@@ -254,7 +253,7 @@ def glance_cell(glance, batch):
 
 
 def why_none(row):
-    """Why a row has no throughput, in a word or two."""
+    """The reason why a row has no throughput, in one or two words."""
     if any(job.succeeded for job in row.members):
         return "left out"
     failed = [job.outcome["kind"] for job in row.members if job.record]
@@ -262,7 +261,7 @@ def why_none(row):
 
 
 def fastest(rows):
-    """The fastest of these rows of each network and env, or the first one if none has a throughput."""
+    """The fastest row of each network and env, or the first row if none has a throughput."""
     found = {}
     for row in rows:
         place = row.key["env"], row.key["model"]
@@ -273,9 +272,9 @@ def fastest(rows):
 
 
 def fastest_cell(name, row):
-    """A cell of the table of these."""
+    """A cell of the table of the fastest rows."""
     line = next(line for line in glances(row.study) if row in line.cells.values())
-    settings = f"{row.key['precision']} {line.settings.strip()}{line.apart}".strip()
+    settings = f"{row.key['precision']} {line.settings.strip()}{line.suffix}".strip()
     bound = class_of(row).bound if row.rates else ""
     scatter = interval_text(row) if row.interval else f"n = {len(row.rates)}"
     return {
@@ -300,7 +299,7 @@ def of_glance(name, glance):
     batch = re.fullmatch(r"batch (\d+)", name)
     if batch:
         return glance_cell(glance, int(batch[1]))
-    settings = f"{glance.settings}{glance.apart}".strip()
+    settings = f"{glance.settings}{glance.suffix}".strip()
     limits = {class_of(row).bound for row in glance.cells.values() if row.rates}
     return {
         "model": lambda: glance.key["model"], "env": lambda: glance.key["env"],
@@ -309,7 +308,7 @@ def of_glance(name, glance):
     }[name]()
 
 
-# What the matrix asks for.
+# The design, from the matrix.
 
 
 def design(study):

@@ -1,14 +1,14 @@
-"""Compares what a report says with what was recomputed, and counts."""
+"""Compares the cells and texts of a report with the recomputed ones, prints the differences and counts them."""
 
 import csv
 import sys
 from math import isclose
 
-# Numbers are printed with all their digits; sums in another order differ in the last ones.
+# Relative. Numbers are printed with all their digits; sums in another order differ in the last ones.
 TOLERANCE = 1e-9
-# A p-value and what follows from quantiles by iteration are known to so many digits.
+# Relative, of p-values and of results of iterated quantiles.
 ITERATED = 1e-7
-# So many differences of a kind are printed.
+# Number of differences printed per kind.
 SHOWN = 3
 
 
@@ -19,7 +19,7 @@ class Check:
         self.tables, self.differing = set(), {}
 
     def differ(self, kind, text):
-        """Counts a difference, and prints the first few of a kind."""
+        """Counts a difference, and prints it if it is one of the first of its kind."""
         self.differing[kind] = self.differing.get(kind, 0) + 1
         if self.differing[kind] <= SHOWN:
             print(f"DIFFERENT {text}")
@@ -30,7 +30,7 @@ class Check:
         path = self.report / file
         if not path.exists():
             if lines:
-                self.differ(file, f"{file}: there is none, but {len(lines)} lines were expected")
+                self.differ(file, f"{file}: missing, but {len(lines)} lines were expected")
             return
         with path.open(newline="") as opened:
             header, *rows = csv.reader(opened)
@@ -41,7 +41,7 @@ class Check:
                 self.cell(f"{file}:{number}", name, cell, line, formula)
 
     def figure(self, prefix, must_be, lines, formula, names):
-        """Compares each cell of the files of a figure, whose lines are told by the columns `names`."""
+        """Compares each cell of the files of a figure. The columns `names` identify a line."""
         found = {}
         for path in sorted((self.report / "figures").glob(f"{prefix}*.csv")):
             file = f"figures/{path.name}"
@@ -49,21 +49,21 @@ class Check:
             with path.open(newline="") as opened:
                 header, *rows = csv.reader(opened)
             for number, row in enumerate(rows, 2):
-                told = dict(zip(header, row))
-                key = tuple(told.get(name) for name in names)
-                found.setdefault(key, []).append((f"{file}:{number}", told))
+                by_name = dict(zip(header, row))
+                key = tuple(by_name.get(name) for name in names)
+                found.setdefault(key, []).append((f"{file}:{number}", by_name))
         if not found and not must_be:
             return
         for line in lines:
             key = tuple(shown(formula(name, line)) for name in names)
             if not found.get(key):
-                self.differ(prefix, f"figures/{prefix}….csv: no line is {key}")
+                self.differ(prefix, f"figures/{prefix}….csv: no line for {key}")
                 continue
-            place, told = found[key].pop(0)
-            for name, cell in told.items():
+            place, by_name = found[key].pop(0)
+            for name, cell in by_name.items():
                 self.cell(place, name, cell, line, formula)
         for place, _ in [entry for left in found.values() for entry in left]:
-            self.differ(prefix, f"{place}: nothing is known of this line")
+            self.differ(prefix, f"{place}: unexpected line")
 
     def rows(self, place, header, rows, lines, formula):
         """Compares each cell of a table of the page."""
@@ -74,7 +74,7 @@ class Check:
                 self.cell(f"{place}, line {number}", name, cell, line, formula)
 
     def sentences_are(self, said, expected):
-        """Each sentence of the page is made again from the raw files, and none that holds is missing."""
+        """The page has exactly the sentences that follow from the raw files."""
         left = list(expected)
         for sentence in said:
             self.sentences += 1
@@ -90,17 +90,17 @@ class Check:
         try:
             expected = formula(name, line)
         except Exception as error:
-            self.differ(name, f"{place} {name}: no formula tells `{cell}` ({type(error).__name__}: {error})")
+            self.differ(name, f"{place} {name}: no formula computes `{cell}` ({type(error).__name__}: {error})")
             return
         if not agrees(cell, expected):
             self.differ(name, f"{place} {name}: `{cell}`, but recomputed it is `{shown(expected)}`")
 
     def no_other_tables(self):
-        """Every CSV file of the report was compared."""
+        """Requires that every CSV file of the report was compared."""
         for path in sorted(self.report.rglob("*.csv")):
             file = str(path.relative_to(self.report))
             if file not in self.tables:
-                self.differ(file, f"{file}: nothing is known of this table")
+                self.differ(file, f"{file}: unknown table")
 
     def text(self, place, found, expected):
         """Compares a text of the page."""

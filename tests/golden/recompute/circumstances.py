@@ -1,4 +1,4 @@
-"""What was observed to differ between the runs of two rows, by the names that docs/reference/circumstances.md gives."""
+"""Observed differences between the runs of two rows, by the names of docs/reference/circumstances.md."""
 
 from .words import significant, word
 
@@ -37,7 +37,7 @@ HOST = {
     "turbo": lambda host: switch(host["cpu"].get("turbo")),
     "frequency driver": path("cpu", "frequency_driver"),
 }
-# Those that matter where the processor computes, and those of a GPU.
+# Facts that split rows on the processor, and on a GPU.
 PROCESSOR = {"transparent huge pages": path("transparent_huge_pages"), "microcode": path("cpu", "microcode")}
 DRIVER = {"driver": path("nvidia_driver"), "CUDA of the driver": path("cuda_driver")}
 GPU = {
@@ -70,7 +70,7 @@ def facts(row):
 
 
 def differences(one, other):
-    """`name this / that` for each fact that differs, by name. It takes hosts of one name for one machine."""
+    """`name this / that` for each fact that differs, by name. Hosts of one name count as one machine."""
     ours, theirs = facts(one), facts(other)
     if one.host != other.host:
         ours["host"], theirs["host"] = one.host, other.host

@@ -23,7 +23,7 @@ def overview(study):
 
 
 def several(values, noun):
-    """The only value, or each with what it is of."""
+    """The only value, or each value with the number of `noun`s that have it."""
     found = {}
     for value in values:
         found[value] = found.get(value, 0) + 1
@@ -62,11 +62,11 @@ def env_facts(study, env):
         facts = {"backend": row.key["device"], "worker command": " ".join(row.key["worker"]["command"])}
         facts |= {name: word(value) for name, value in row.key["params"].items()}
         if row.runs:
-            told = row.first.measured["effective"]
+            effective = row.first.measured["effective"]
             facts["host"] = row.host
             facts["device"] = row.first.details.get("device_name")
             facts["device UUID"] = row.first.details.get("device_uuid")
-            facts |= {"threads": word(told["threads"]) if "threads" in told else None}
+            facts |= {"threads": word(effective["threads"]) if "threads" in effective else None}
             facts["worker SHA-256"] = row.first.record["provenance"]["worker"]["sha256"][:12]
             for name, version in row.first.details.get("versions", {}).items():
                 facts["PyTorch" if name in ("torch", "libtorch") else name] = version
@@ -111,6 +111,6 @@ def known_facts(study):
         found[env] = found[f"Env {env}"] = env_facts(study, env)
     found[study.name] = found["Design"] = overview(study)
     found["Provenance"] = provenance(study)
-    # Below one heading, the worker tells the shared settings from the overview.
+    # Two tables are below this heading. The one with a worker has the shared settings.
     found["Design", "worker"] = shared_settings(study)
     return found

@@ -1,5 +1,5 @@
-"""The CSV files beside the figures. How lines are spread over the files of a figure is its own affair: they are told by
-the columns that name them, and all files of a figure together must hold each line once."""
+"""The CSV files beside the figures. A figure may have several files, which together must contain each line once, in any
+order: some columns identify a line."""
 
 from math import log2
 from statistics import median
@@ -25,7 +25,7 @@ class Placed:
 
     @property
     def change(self):
-        """How far it is from the throughput of its row, which is another number only if two runs count."""
+        """The deviation from the throughput of its row in percent, `None` if fewer than two runs count."""
         if self.run.rate is None or len(self.row.rates) < 2:
             return None
         return 100 * (self.run.rate / self.row.rate - 1)
@@ -78,7 +78,7 @@ class Step:
 
 
 def curves(study):
-    """The rows that differ in the batch alone. The knee is the least batch after which all growth is below 10 %."""
+    """Curves of rows that differ only in the batch. After the knee, all growth per doubling is below 10 %."""
     found = {}
     for row in study.rows:
         if row.rates:
@@ -112,7 +112,7 @@ def of_step(name, line):
     return STEPS[name](line) if name in STEPS else summary(name, line.row)
 
 
-# What a sample costs against how fast it is.
+# Cost of a sample against throughput.
 
 
 class Offer:
@@ -132,7 +132,7 @@ PRICES = {
 
 
 def offers(study):
-    """The rows of each network with a price. Dollars say nothing where all have one price of an hour."""
+    """The rows of each network with a price. There are none in dollars if all have the same price per hour."""
     found = []
     for paid, price in PRICES.items():
         for model in {row.key["model"] for row in study.rows}:
@@ -158,7 +158,7 @@ def of_offer(name, line):
     return OFFERS[name](line) if name in OFFERS else summary(name, line.row)
 
 
-# Single iterations, of which windows have at most sixty parts.
+# Single iterations, in at most sixty parts per window.
 
 
 class Part:
@@ -204,11 +204,11 @@ def of_the_fastest(study, best, drawn):
 
 
 def known(study):
-    """Each figure by the beginning of its files, whether it must be there, its lines, and how to compute a cell."""
+    """Each figure: prefix of its files, whether it is required, its lines, formula of a cell, identifying columns."""
     runs = placed(study)
     apart = [line for line in runs if len(line.row.rates) > 1 and any(run.rate is not None for run in line.row.runs)]
     points = [line for lines in rooflines(study.rows).values() for line in lines if line[1]["source"] != "estimated"]
-    named = [(effect, line) for effect in axes.effects(study) if effect.told for line in effect.lines()]
+    named = [(effect, line) for effect in axes.effects(study) if effect.compared for line in effect.lines()]
     counted = [line for row in study.rows for line in profiles.kernel_lines(row)]
     placed_kernels = [line for line in counted if any(profiles.kernel_place(line[0], it[2])
                                                       for it in profiles.kernel_lines(line[0]))]

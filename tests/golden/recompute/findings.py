@@ -1,4 +1,4 @@
-"""The sentences of a report, each made anew by its own predicate from the raw files. What does not hold is not made."""
+"""The findings of a report. One function per kind yields its sentences from the raw files if its condition is true."""
 
 import re
 from datetime import datetime, timezone
@@ -17,14 +17,14 @@ from .words import both, counted, digit_of_interval, fixed, passed, ratio_texts,
 
 
 def findings(study):
-    """Those of a page: of those that are alike, the first, with the names of the others."""
+    """The sentences of a page. Similar ones are merged into the first, with the names of the others."""
     for kind in KINDS:
         found = list(kind(study))
         yield from alike(study, found) if kind in ABOUT_ONE else found
 
 
 def alike(study, texts):
-    """Sentences of one kind that differ in their subject, or in it and in numbers."""
+    """Merges sentences of one kind that differ only in their subject and in numbers."""
     names = {name for row in study.rows for name in (row.label, row.label.rsplit(" (", 1)[0], row.key["model"])}
     names |= {job.label for job in study.jobs}
     groups = {}
@@ -47,7 +47,7 @@ def first_of(texts, most=4, joint=", "):
 
 
 def undone(study):
-    """What became of the jobs without a result."""
+    """Counts of the jobs without a result, by cause."""
     found = {"failed": 0, "interrupted": 0, "not run": 0}
     for job in study.jobs:
         if not job.record:
@@ -68,7 +68,7 @@ def completeness(study):
 
 
 def splits(study):
-    """Rows of one config that were not pooled. Only what differs in this store is named."""
+    """Rows of one config that were not pooled. Only the differences that occur in these stores are supported."""
     firsts = {}
     for row in study.rows:
         if row.part[1] > 1:
@@ -76,7 +76,7 @@ def splits(study):
             if row is not first:
                 one, other = (it.first.host.get("power_source") for it in (first, row))
                 if one == other or first.first.measured["effective"] != row.first.measured["effective"]:
-                    raise Unknown(f"{row.label}: what its rows differ in")
+                    raise Unknown(f"{row.label}: unsupported differences between its rows")
                 label = row.label.rsplit(" (", 1)[0]
                 yield (f"Runs of {label} are not pooled: row {row.part[0]} of {row.part[1]} differs from row 1 in "
                        f"power "
@@ -98,7 +98,7 @@ def undeclared(study):
 
 
 def mixed(study):
-    """Settings that nobody declared and that differ between rows, where no mark says so."""
+    """Undeclared settings that differ between rows without the mark settings-differ."""
     from .jobs import SETTINGS
     said = {part.split(" ")[0] for row in study.rows for name, text in row.doubts if name == "settings-differ"
             for part in text.split(": ", 1)[1].split(", ")}
@@ -130,10 +130,10 @@ def unconfirmed(study):
 
 
 def batch_unconfirmed(study):
-    """Workers that repeat the batch from their flags, because nothing that they did shows it."""
+    """Workers that repeat the batch from their flags instead of observing it."""
     number = sum(any("batch" in run.details.get("repeated", []) for run in row.counting) for row in study.rows)
     if number:
-        yield ("Not confirmed: the worker repeats `batch`, and nothing that entered the network shows it, so the "
+        yield ("Not confirmed: the worker repeats `batch` without checking the inputs of the network, so the "
                f"throughput would be too high if a part of each batch were left out ({counted(number, 'row')}).")
 
 
@@ -155,7 +155,7 @@ def left_out(study):
 
 
 def bias_of(study):
-    """How fast the runs left out were, against the others of their rows, and what leaving them out does."""
+    """The throughput of the runs left out ÷ that of the others of their rows, and the effect of leaving them out."""
     with_result = [row for row in study.rows if row.runs]
     both_kinds = [(over(middle(excluded(row)), row.rate), over(row.rate, middle(row.runs))) for row in with_result]
     both_kinds = [pair for pair in both_kinds if None not in pair]
@@ -192,7 +192,7 @@ def bias(study):
 
 
 def bias_words(study):
-    """The same beside the table of exclusions, whatever it comes to."""
+    """The sentence below the table of exclusions, which is there whether or not the bias is significant."""
     found = bias_of(study)
     if not found:
         return ""
@@ -225,8 +225,8 @@ def kept(study):
             yield f"{number} marked but counted: {name}: {marks[0][1]}."
         else:
             more = f"; and {len(marks) - 3} more" if len(marks) > 3 else ""
-            told = "; ".join(f"{label}, {text}" for label, text in marks[:3])
-            yield f"{number} marked {name} but counted: {told}{more}."
+            shown = "; ".join(f"{label}, {text}" for label, text in marks[:3])
+            yield f"{number} marked {name} but counted: {shown}{more}."
 
 
 def load_unknown(study):
@@ -261,7 +261,7 @@ def evaluating(study):
 
 
 def effects_of(cells):
-    """How far each block lies from the mean of all, by least squares on the logs: its value, error and freedom."""
+    """The deviation of each block from the mean of all, as an estimate by least squares on the logs."""
     numbers = sorted({block for _, block, _ in cells})
     rows = {}
     for row, block, value in cells:
@@ -288,7 +288,7 @@ def effects_of(cells):
 
 
 def comparable(cells):
-    """Those of blocks with three rows or more, and of rows in two such blocks or more."""
+    """The cells of blocks with at least three rows, and of rows in at least two such blocks."""
     while True:
         rows, columns = {}, {}
         for row, block, _ in cells:
@@ -310,7 +310,7 @@ def connected(cells):
 
 
 def furthest(cells):
-    """The block that stands out most: its number, the estimate against the others, in how many rows it shows."""
+    """The most significant outlier: its block, its change against the others, the number of rows that agree."""
     numbers = {block for _, block, _ in cells}
     if not 3 <= len(numbers) <= 100:
         return None
@@ -336,16 +336,16 @@ def shifted(study):
     runs = [(place, run) for place, row in enumerate(study.rows) for run in row.counting if run.rate is not None]
     of_block = blocks([run for _, run in runs])
     left = [[(place, of_block[run], log(run.rate)) for place, run in runs]]
-    told = []
+    outliers = []
     while left:
         for part in connected(comparable(left.pop())):
             found = furthest(part)
             if found:
-                told.append(found)
+                outliers.append(found)
                 left.append([cell for cell in part if cell[1] != found[1]])
     clock = lambda text: datetime.fromtimestamp(int(moment(text)), timezone.utc)
     texts = []
-    for _, block, change, low, high, others, agree, rows in told:
+    for _, block, change, low, high, others, agree, rows in outliers:
         own = [run for _, run in runs if of_block[run] == block]
         first = min(own, key=started)
         start, end = clock(first.record["started_at"]), clock(max(run.record["ended_at"] for run in own))
@@ -372,8 +372,8 @@ def bounds(study):
         is_placed = counted_intensity(row) and has_roofs(row)
         keeps = obstacle(row)
         if keeps and is_placed:
-            yield (f"{row.label} is {keeps[0]}: {keeps[1]}. So it says nothing that it reaches "
-                   f"{shares_text(row, counted_intensity(row))} with the bytes that ncu counted.")
+            yield (f"{row.label} is {keeps[0]}: {keeps[1]}. It reaches {shares_text(row, counted_intensity(row))} "
+                   f"with the bytes that ncu counted, which is no evidence in this case.")
         elif keeps and "waited for data" not in keeps[1]:
             yield f"{row.label} is {keeps[0]}: {keeps[1]}."
         if keeps:
@@ -402,7 +402,7 @@ def executed(study):
 
 
 def distance(one, other, limit):
-    """Two numbers of FLOPs in GFLOP, and how far apart they are; `None` if within the limit in percent."""
+    """Two numbers of FLOPs in GFLOP, and their difference; `None` if it is within the limit in percent."""
     one, other = one / 1e9, other / 1e9
     share = one / other - 1
     if abs(100 * share) <= limit:
@@ -423,7 +423,7 @@ def counted_otherwise(study):
         if apart:
             one, other, size = apart
             yield (f"Per sample of {row.label}, the worker's library counted {one} GFLOP in an iteration, and "
-                   f"orchestrate's description has {other} ({size}; threshold 1 %): one of them is of another network, "
+                   f"orchestrate's description has {other} ({size}; threshold 1 %): one of them counts another network "
                    f"or other operations. The latter is used.")
 
 
@@ -443,7 +443,7 @@ def no_cost(study):
                 raise Unknown(f"{row.label}: why its FLOPs are unknown")
             texts.append(f"orchestrate has no description of the network `{model}`: `{model}` is not a network of "
                          f"the shipped "
-                         f"worker; a worker of your own can report `details.flops_per_sample`")
+                         f"worker; a custom worker can report `details.flops_per_sample`")
     return per_row(texts, "without FLOP/s")
 
 
@@ -473,7 +473,7 @@ def above(study):
         for row, point in lines:
             if point["source"] != "estimated" and row.attained > point["attainable"] * (1 + 1e-9):
                 texts = both(row.attained / 1e9, point["attainable"] / 1e9, 0)
-                yield (f"{row.label} lies above its roof: {texts[0]} GFLOP/s attained, {texts[1]} attainable at "
+                yield (f"{row.label} is above its roof: {texts[0]} GFLOP/s attained, {texts[1]} attainable at "
                        f"{point['intensity']:.1f} FLOP/byte ({point['source']} bytes). The roof is too low, or its "
                        f"bytes or "
                        f"FLOPs are too many.")

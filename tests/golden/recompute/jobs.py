@@ -1,4 +1,4 @@
-"""The columns of metrics.csv, by formulas of their own."""
+"""Formulas of the columns of metrics.csv."""
 
 from .marks import disqualified, foreign
 from .study import why
@@ -7,7 +7,7 @@ from .words import word
 
 
 class Line:
-    """A job with its row. A job without a run has what all rows of its config share."""
+    """A job with its row. A job without a run has a row only if the rows of its config share their cost."""
 
     def __init__(self, study, job):
         self.study, self.job, self.marks = study, job, study.marks[job]
@@ -23,7 +23,7 @@ class Line:
 
 
 def part(line):
-    """Of a profiled job, if there is only one row that it can belong to."""
+    """The part of the row. A profiled job has one if it can only belong to one row."""
     if not line.job.succeeded or not line.row:
         return None
     if line.job not in line.row.runs and line.row.part[1] > 1:
@@ -32,11 +32,11 @@ def part(line):
 
 
 def iterations(job):
-    """As the worker reports them, else by its samples."""
+    """The iterations that the worker reports, else computed from its samples."""
     if not job.succeeded:
         return None
-    told = job.measured["effective"].get("iters")
-    return told if told is not None else job.measured["samples"] // job.measured["effective"]["batch"]
+    reported = job.measured["effective"].get("iters")
+    return reported if reported is not None else job.measured["samples"] // job.measured["effective"]["batch"]
 
 
 def measured(name):
@@ -59,7 +59,7 @@ def observed(name):
     return recorded(lambda job: job.observed.get(name))
 
 
-def told(name, statistic=None):
+def sensor(name, statistic=None):
     """A sensor's summary."""
     def value(job):
         found = job.telemetry and job.telemetry[name]
@@ -97,8 +97,8 @@ def provenance(*path):
 
 
 def versions(line):
-    told = line.job.details.get("versions", {}) if line.job.succeeded else {}
-    return "; ".join(f"{name} {it}" for name, it in sorted(told.items())) or None
+    reported = line.job.details.get("versions", {}) if line.job.succeeded else {}
+    return "; ".join(f"{name} {it}" for name, it in sorted(reported.items())) or None
 
 
 JOBS = {
@@ -150,30 +150,30 @@ JOBS = {
     "beside": recorded(lambda job: listed(job.observed.get("beside", []))),
     "telemetry_samples": recorded(lambda job: job.telemetry and job.telemetry["samples"]),
     "telemetry_of_window": recorded(lambda job: job.telemetry and job.telemetry["of_window"]),
-    "cpu_mean_busy": told("cpu_busy_s", "mean"),
-    "cpu_max_busy": told("cpu_busy_s", "max"),
-    "cpu_mean_mhz": told("cpu_mhz", "mean"),
-    "cpu_min_mhz": told("cpu_mhz", "min"),
-    "cpu_max_temperature_c": told("cpu_temperature_c", "max"),
-    "cpu_throttle_events": told("cpu_throttle_events"),
-    "cpu_mean_throttled": told("cpu_throttled_s", "mean"),
-    "cpu_mean_quota_held": told("cpu_quota_held_s", "mean"),
-    "worker_stopped_events": told("worker_stopped_events"),
-    "cpu_energy_j": told("cpu_energy_j"),
+    "cpu_mean_busy": sensor("cpu_busy_s", "mean"),
+    "cpu_max_busy": sensor("cpu_busy_s", "max"),
+    "cpu_mean_mhz": sensor("cpu_mhz", "mean"),
+    "cpu_min_mhz": sensor("cpu_mhz", "min"),
+    "cpu_max_temperature_c": sensor("cpu_temperature_c", "max"),
+    "cpu_throttle_events": sensor("cpu_throttle_events"),
+    "cpu_mean_throttled": sensor("cpu_throttled_s", "mean"),
+    "cpu_mean_quota_held": sensor("cpu_quota_held_s", "mean"),
+    "worker_stopped_events": sensor("worker_stopped_events"),
+    "cpu_energy_j": sensor("cpu_energy_j"),
     "cpu_mean_power_w": draw("cpu", 0),
     "cpu_joules_per_sample": draw("cpu", 1),
     "cpu_energy_source": draw("cpu", 2),
-    "memory_min_available_bytes": told("memory_available_bytes", "min"),
-    "swapped_in_bytes": told("swapped_in_bytes"),
-    "swapped_out_bytes": told("swapped_out_bytes"),
-    "gpu_mean_sm_mhz": told("gpu_sm_mhz", "mean"),
-    "gpu_min_sm_mhz": told("gpu_sm_mhz", "min"),
-    "gpu_mean_memory_mhz": told("gpu_memory_mhz", "mean"),
-    "gpu_max_temperature_c": told("gpu_temperature_c", "max"),
-    "gpu_max_memory_used_bytes": told("gpu_memory_used_bytes", "max"),
-    "gpu_mean_memory_busy_percent": told("gpu_memory_busy_percent", "mean"),
-    "gpu_max_memory_busy_percent": told("gpu_memory_busy_percent", "max"),
-    "gpu_energy_j": told("gpu_energy_j"),
+    "memory_min_available_bytes": sensor("memory_available_bytes", "min"),
+    "swapped_in_bytes": sensor("swapped_in_bytes"),
+    "swapped_out_bytes": sensor("swapped_out_bytes"),
+    "gpu_mean_sm_mhz": sensor("gpu_sm_mhz", "mean"),
+    "gpu_min_sm_mhz": sensor("gpu_sm_mhz", "min"),
+    "gpu_mean_memory_mhz": sensor("gpu_memory_mhz", "mean"),
+    "gpu_max_temperature_c": sensor("gpu_temperature_c", "max"),
+    "gpu_max_memory_used_bytes": sensor("gpu_memory_used_bytes", "max"),
+    "gpu_mean_memory_busy_percent": sensor("gpu_memory_busy_percent", "mean"),
+    "gpu_max_memory_busy_percent": sensor("gpu_memory_busy_percent", "max"),
+    "gpu_energy_j": sensor("gpu_energy_j"),
     "gpu_mean_power_w": draw("gpu", 0),
     "gpu_joules_per_sample": draw("gpu", 1),
     "gpu_energy_source": draw("gpu", 2),

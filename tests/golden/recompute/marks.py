@@ -1,4 +1,4 @@
-"""Doubts about runs, by the rules of docs/marks.md with their default thresholds."""
+"""Marks of runs, by the rules of docs/marks.md with their default thresholds."""
 
 from bisect import bisect
 from statistics import median
@@ -6,14 +6,14 @@ from statistics import median
 from .raw import moment
 from .words import both, passed
 
-# What leaves a run out, and what no flag brings back.
+# Marks that leave a run out by default, and those that always do.
 LEAVES_OUT = {
     "contended", "unsettled", "throttled", "quota-throttled", "suspended", "spilled", "swapped", "unsynchronised",
 }
 
 
 class Unknown(Exception):
-    """The store holds what this program has no rule for."""
+    """The store has a case that is not supported here."""
 
 
 def foreign_limit(usable):
@@ -21,7 +21,7 @@ def foreign_limit(usable):
 
 
 def foreign(job):
-    """Processors that others kept busy, and that the hypervisor gave away; `None` if that is not known."""
+    """Processors kept busy by other processes, and taken by the hypervisor; `None` where unknown."""
     watched = max(job.span_s, job.wall_s)
     if watched < 1.0:
         return None, None
@@ -33,7 +33,7 @@ def foreign(job):
 
 
 class Spans:
-    """When jobs ran on each host, by the time since its boot."""
+    """The spans of jobs on each host, in time since its boot."""
 
     def __init__(self, jobs):
         self.hosts = {}
@@ -49,7 +49,7 @@ class Spans:
             self.longest[place] = max(end - start for start, end, _ in spans)
 
     def beside(self, job):
-        """The others that ran for more than a second at the same time, by label, each with the seconds."""
+        """The jobs that overlapped for more than a second, by label, each with the seconds."""
         start, end = (int(time * 1e6) for time in job.observed["since_boot_s"])
         place = (job.host["hostname"], job.host["boot_id"])
         spans = self.hosts[place]
@@ -100,20 +100,20 @@ def contended(job, spans):
 def sensors(job):
     found = []
     asleep = job.observed.get("asleep_s") or 0.0
-    told = job.telemetry
+    summary = job.telemetry
     if asleep > 0.5:
         text = f"the host slept for {passed(asleep, 0.5, 1)} s while it ran (threshold 0.5 s)"
         found.append(("suspended", text))
-    elif told and (told["worker_stopped_events"] or 0) > 0.5:
-        found.append(("suspended", f"its worker was stopped for about {told['worker_stopped_events']} s (threshold "
+    elif summary and (summary["worker_stopped_events"] or 0) > 0.5:
+        found.append(("suspended", f"its worker was stopped for about {summary['worker_stopped_events']} s (threshold "
                                    f"0.5 s)"))
-    if not told:
+    if not summary:
         return found
     if job.key["device"] == "cpu":
-        if (told["cpu_throttled_s"] or {"mean": 0})["mean"] > 0.05 or (told["cpu_throttle_events"] or 0) > 1:
+        if (summary["cpu_throttled_s"] or {"mean": 0})["mean"] > 0.05 or (summary["cpu_throttle_events"] or 0) > 1:
             raise Unknown(f"{job.label}: heat slowed its processor")
-    samples = told["samples"]
-    held = [(count, name) for name, count in sorted(told["reasons"].items()) if count > 0.05 * samples]
+    samples = summary["samples"]
+    held = [(count, name) for name, count in sorted(summary["reasons"].items()) if count > 0.05 * samples]
     protection = [part for part in held if "thermal" in part[1] or "slowdown" in part[1] or "brake" in part[1]]
     if len(protection) > 1:
         raise Unknown(f"{job.label}: several reasons held its clocks down")
@@ -127,9 +127,9 @@ def sensors(job):
             found.append(("power-capped", f"the board was at its power limit in {count} of {samples} samples, "
                                           f"{share} % "
                                           f"of them (threshold 5 %)"))
-    if told["cpu_quota_held_s"] and told["cpu_quota_held_s"]["mean"] > 0.05:
+    if summary["cpu_quota_held_s"] and summary["cpu_quota_held_s"]["mean"] > 0.05:
         raise Unknown(f"{job.label}: a quota held it")
-    moved = [(told[name] or 0) / 2**20 for name in ("swapped_out_bytes", "swapped_in_bytes")]
+    moved = [(summary[name] or 0) / 2**20 for name in ("swapped_out_bytes", "swapped_in_bytes")]
     if sum(moved) > 16:
         found.append(("swapped", f"the host wrote {moved[0]:.0f} MiB to swap and read {moved[1]:.0f} MiB from it, "
                                  f"together "
@@ -143,14 +143,14 @@ def sensors(job):
 
 
 def clock_readings(job):
-    """Those of the device that computed, within the window."""
+    """The clock of the device that computed, within the window."""
     if not job.telemetry or not job.telemetry["of_window"]:
         return None
     return job.telemetry["cpu_mhz" if job.key["device"] == "cpu" else "gpu_sm_mhz"]
 
 
-def standing_out(others, outliers):
-    """How many times as far out as the slowest of the others chance puts the first once in 200 windows."""
+def outlier_factor(others, outliers):
+    """The factor by which chance puts the first iteration beyond the slowest of the others in 1 of 200 windows."""
     c, chance = 0, 1.0
     while chance > 0.005 and c < 100:
         c += 1
@@ -161,7 +161,7 @@ def standing_out(others, outliers):
 
 
 def times(job):
-    """Doubts that single iterations raise. The rules for many of them are not recomputed here."""
+    """Marks from single iterations. The rules for ten iterations or more are not supported."""
     seconds = job.iterations if job.is_timing else None
     if not seconds:
         return []
@@ -171,7 +171,7 @@ def times(job):
     centre = median(others)
     outliers = int(0.02 * len(others))
     slowest = sorted(others, reverse=True)[outliers]
-    stands_out = first - centre > standing_out(len(others), outliers) * (slowest - centre)
+    stands_out = first - centre > outlier_factor(len(others), outliers) * (slowest - centre)
     if len(seconds) >= 5 and stands_out and first / centre > 2:
         return [("slow-first", f"the first measured iteration took {passed(first / centre, 2.0, 1)} times as long "
                                f"as the "
@@ -180,7 +180,7 @@ def times(job):
 
 
 def own(job, spans):
-    """The doubts that a run raises about itself."""
+    """The marks that follow from a run alone."""
     if not job.succeeded:
         return []
     found = contended(job, spans)
@@ -205,14 +205,14 @@ def disqualified(marks):
 
 
 def system_share(job):
-    """Processor seconds, and the share of them in the kernel."""
+    """Processor seconds, and the share of them in the kernel; `None` below one second."""
     if job.cpu_s is None or job.cpu_s < 1.0:
         return None
     return job.cpu_s, job.process["system_s"] / job.cpu_s
 
 
 def level(job, value, pool, marks, least):
-    """What a run is compared with: the median of the other sound runs of its pool, or one of few."""
+    """The reference of a run: the median of the other sound runs of its pool, or a single run if they are few."""
     sound = [value(other) for other in pool if other is not job and not disqualified(marks[other])]
     sound = [number for number in sound if number is not None]
     if len(sound) >= 2:
@@ -237,7 +237,7 @@ def switches(job):
 
 
 def traces(job, pool, marks):
-    """The first trace of other work that the rest of the row does not show."""
+    """The text of the first sign of other work that the rest of the row does not have."""
     seen = lambda value: lambda other: None if other.observed.get("beside") else value(other)
     usable = job.host["cpu"]["usable"]
     busy = seen(lambda other: foreign(other)[0])
@@ -293,7 +293,7 @@ def spilled(job, batch, rate):
 
 
 def cliffs(pools, marks):
-    """Marks what spilled. `pools` are those of accelerators, each with its batch and what it has in common."""
+    """Marks spilled runs. `pools` are those of accelerators: (batch, circumstances without the batch, runs)."""
     levels = {}
     for batch, common, pool in sorted(pools, key=lambda entry: entry[0]):
         below = levels.get(common, {})
@@ -309,7 +309,7 @@ def cliffs(pools, marks):
 
 
 def judge(jobs, pools):
-    """The marks of each job. `pools` are runs that could be one row, with their batch and what is left without it."""
+    """The marks of each job. `pools` are possible rows: (batch, circumstances without the batch, runs)."""
     spans = Spans(jobs)
     marks = {job: own(job, spans) if job.record else [] for job in jobs}
     found = []

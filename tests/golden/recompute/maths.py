@@ -1,4 +1,4 @@
-"""Statistics from their definitions, with the standard library alone."""
+"""Statistics from their definitions, with the standard library only."""
 
 from math import comb, exp, inf, lgamma, log, sqrt
 from statistics import NormalDist, mean, median, stdev
@@ -13,7 +13,7 @@ def geometric_mean(values):
 def shares_of(attained, ceiling):
     """The least and the greatest share that a number, or the ends of an interval, are of a ceiling, by its ends.
 
-    Within its range, the ceiling was at least as high as what was attained.
+    If the attained number is within the range of the ceiling, the ceiling was at least that high.
     """
     low, high = attained if isinstance(attained, tuple) else (attained, attained)
     lowest = max(min(ceiling), high) if high <= max(ceiling) else min(ceiling)
@@ -201,7 +201,7 @@ def inverse_trigamma(value):
 
 
 def shrunk(variances):
-    """Each of (variance, degrees of freedom) drawn towards what they have in common, by limma's moments."""
+    """Each of (variance, degrees of freedom) shrunk towards their common variance, by limma's method of moments."""
     values = [value for value, _ in variances]
     if len(variances) < 5 or median(values) <= 0:
         return variances

@@ -1,7 +1,7 @@
-"""What training the golden store's networks costs, walked through layer by layer.
+"""The costs of training the golden store's networks, computed layer by layer.
 
-A multiply-accumulate is two FLOPs. Forward, the gradient of the inputs and the gradient of the weights take as many
-each; whatever has no trained layer before it needs no gradient of its inputs.
+A multiply-accumulate is two FLOPs. The forward pass, the gradient of the inputs and the gradient of the weights take
+the same number each. A layer without a trained layer before it needs no gradient of its inputs.
 """
 
 from math import prod
@@ -13,7 +13,7 @@ class Net:
     def __init__(self, size):
         self.shape = (3, size, size)
         self.parameters = self.forward = self.training = 0
-        # Elements that an iteration moves: for each image, and whatever the batch.
+        # Elements that an iteration moves: per image, and independently of the batch.
         self.each, self.once = 0, 0
         self.trained = False
 
@@ -50,7 +50,7 @@ class Net:
         self._move(elements, elements, elements, 2 * self.shape[0])
 
     def masked(self):
-        """An activation or a dropout: backward reads what was put out, or a mask of that size."""
+        """An activation or a dropout: backward reads the output, or a mask of its size."""
         elements = prod(self.shape)
         self._move(elements, elements, elements, 0)
 
@@ -128,13 +128,13 @@ def resnet18(net, classes):
 
 NETWORKS = {"alexnet": alexnet, "resnet18": resnet18, "vgg11": vgg11}
 
-# Bytes that a step reads and writes for each parameter: it, its gradient and what the optimizer keeps, all but the
+# Bytes that a step reads and writes per parameter: it, its gradient and the state of the optimizer, all but the
 # gradient written, in single precision.
 STEP_BYTES = {"sgd": 4 * (3 + 2), "adamw": 4 * (4 + 3)}
 
 
 class Cost:
-    """What one image costs."""
+    """The costs of one image."""
 
     def __init__(self, model, size, classes, batch, precision, optimizer):
         net = Net(size)

@@ -1,10 +1,10 @@
-"""Where the time of an iteration goes, operator by operator, and what limits each operator."""
+"""Profiles by operator: the time of an iteration by operator, and the limit of each operator."""
 
 from .maths import shares_of
 from .words import significant
 
 FAR, AT = 0.3, 0.6
-# Profiled iterations are those that were timed if they are within this factor.
+# Profiled iterations represent the timed ones if their durations differ by at most this factor.
 SLOWDOWN = 1.5
 
 # The classes of operators: their part of an iteration and their name in sentences, in the order of tables.
@@ -25,7 +25,7 @@ CLASSES = {
 
 
 def capacity_of_caches(peaks):
-    """The bytes that all caches above the memory hold at most: unknown, so more than any device has."""
+    """An upper bound in bytes of the caches above the memory of any device, because the true capacity is unknown."""
     return 1.5e9 if peaks["backend"] == "cpu" else 256e6
 
 
@@ -41,7 +41,7 @@ def compute_ceiling(row, kind):
 
 
 def joint_share(members, share):
-    """The time that a roof alone would take ÷ the time of all; `None` if it is unknown for one of them."""
+    """The time that a roof alone would take ÷ the time of all members; `None` if it is unknown for one of them."""
     shares = [share(operator) for operator in members]
     seconds = sum(operator.seconds for operator in members)
     if None in shares or not seconds:
@@ -50,7 +50,7 @@ def joint_share(members, share):
 
 
 class Operator:
-    """An operator of a profile, with numbers of one iteration."""
+    """An operator of a profile. Its numbers are per iteration."""
 
     def __init__(self, profile, sample):
         self.profile, self.sample, self.rank = profile, sample, None
@@ -59,7 +59,7 @@ class Operator:
         self.recorded_s = sample["host_s"] if on_host else sample.get("device_s", 0.0)
 
     def scale(self, overlap):
-        """Seconds of several streams that overlap count as those in which the device was busy."""
+        """Scales the seconds of overlapping streams, so that their sum is the time in which the device was busy."""
         row, iterations = self.profile.row, self.profile.iterations
         self.seconds = self.recorded_s * overlap / iterations
         self.share = self.recorded_s * overlap / self.profile.elapsed_s
@@ -89,7 +89,7 @@ class Operator:
 
     @property
     def limit(self):
-        """What holds at the pace of the profile and at that of the timing runs."""
+        """The limit, if it is the same at the pace of the profile and at that of the timing runs."""
         return self.limit_at(sorted((1.0, self.profile.slowdown or 1.0)))
 
     def limit_at(self, pace):
@@ -163,7 +163,7 @@ class Breakdown:
         return found
 
     def _limits(self):
-        """The share of an iteration by what limits it. The rest that is not listed is unknown."""
+        """The share of an iteration by limit. Operators that are not listed are unknown."""
         found = dict.fromkeys(["compute-bound", "memory-bound", "latency-bound", "kernel-bound", "outside"], 0.0)
         found |= {"unknown": self.rest, "data": self.parts["data_wait"]}
         for operator in self.operators:
@@ -201,7 +201,7 @@ class Breakdown:
 
     @property
     def text(self):
-        """Where the time goes and what is to be gained, as clauses."""
+        """The clauses on the time by class and on possible gains."""
         idle = "with an idle device" if self.on_accelerator else "outside operators"
         clauses = [group.clause for group in self.groups if group.share >= 0.05 and group.kind != "data"][:3]
         for part, words in [("data_wait", "waiting for data"), ("idle", idle)]:
@@ -218,7 +218,7 @@ class Breakdown:
 
     @property
     def remark(self):
-        """What it adds to the reason of the row's class."""
+        """The remark that it adds to the reason of the row's class."""
         if self.is_representative:
             return self.text
         return f"its profiled iterations took {self.slowdown:.1f} × as long as the timed ones, so they decide nothing"
@@ -291,7 +291,7 @@ def lines(study):
 
 
 def is_drawn(row):
-    """Whether the roofline of its operators shows any of the twenty that take longest."""
+    """Whether the roofline of its operators shows any of the slowest twenty."""
     if not row.breakdown or not row.ceiling or not row.peaks["bandwidth"]:
         return False
     return any(it.flops and it.bytes and it.seconds for it in row.breakdown.operators[:20])

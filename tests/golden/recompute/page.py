@@ -1,4 +1,4 @@
-"""Every table and every sentence of `report.md`. A table is told by the names of its columns, wherever it stands."""
+"""Every table and every sentence of `report.md`. The names of its columns identify a table."""
 
 import html
 import re
@@ -10,18 +10,18 @@ from .facts import known_facts
 from .findings import bias_words, excluded, findings
 from .views import known_tables
 
-# What tells tables that not every page has.
+# Columns of the tables that not every page has.
 OPTIONAL = {"mean ± sd", "settings", "repeats"}
 # Sections whose list items are sentences about the runs. Elsewhere, they explain a figure.
-SAYING = ["What each axis brings", "Where the time goes", "Findings", "Analysis", "Limitations"]
-# What such a section says in any case.
+SECTIONS_OF_SENTENCES = ["Effect of each axis", "Where the time goes", "Findings", "Analysis", "Limitations"]
+# Items that such a section always has.
 ALWAYS = [
     "The numbers are of these machines, settings and versions.", "What limits a row follows from bytes that the",
 ]
 
 
 def plain(text):
-    """A text of the page without what Markdown needs around it."""
+    """A text of the page without Markdown's escapes."""
     return html.unescape(re.sub(r"\\([\\`*_{}\[\]<>()#+.!|~-])", r"\1", text)).strip()
 
 
@@ -53,7 +53,7 @@ def check(check, study):
     for kind, heading, found in blocks_of((check.report / "report.md").read_text()):
         if kind == "item" and heading == "Summary":
             brief.append(found)
-        elif kind == "item" and heading in SAYING and not found.startswith(tuple(ALWAYS)):
+        elif kind == "item" and heading in SECTIONS_OF_SENTENCES and not found.startswith(tuple(ALWAYS)):
             said.append(found)
         elif kind == "line":
             lines.append(found)
@@ -79,7 +79,7 @@ def check(check, study):
 
 
 def times(study):
-    """Where the time of each row goes."""
+    """The sentences about the time of each row with a profile."""
     for row in study.rows:
         if row.breakdown:
             its = class_of(row)
@@ -87,7 +87,7 @@ def times(study):
 
 
 def check_operators(check, study, lines, slowest):
-    """The tables of the slowest operators, one per row with a profile, one after the other."""
+    """The tables of the slowest operators, one per row with a profile."""
     titles = [line for line in lines if line.startswith("The slowest operators of ")]
     expected = [f"The slowest operators of {row.label}:" for row in study.rows if row.breakdown]
     check.text("report.md, titles of operators", titles, expected)
@@ -102,7 +102,7 @@ def check_table(check, heading, header, rows, known):
         if names <= set(header):
             check.rows(f"report.md, {heading}", header, rows, lines, formula)
             return names
-    check.differ("tables", f"report.md, {heading}: nothing is known of the table {header}")
+    check.differ("tables", f"report.md, {heading}: unknown table {header}")
     return None
 
 
@@ -111,7 +111,7 @@ def check_facts(check, heading, rows, known):
     if (heading, "worker") in known and "worker" in found:
         heading = (heading, "worker")
     if heading not in known:
-        check.differ("facts", f"report.md: nothing is known of the facts below {heading}")
+        check.differ("facts", f"report.md: unknown facts below {heading}")
         return
     for name in sorted({*found, *known[heading]}):
         check.text(f"report.md, {heading}, {name}", found.get(name), known[heading].get(name))

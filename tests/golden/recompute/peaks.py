@@ -1,4 +1,4 @@
-"""Peaks files: as much of their YAML as they use."""
+"""Reads peaks files. It supports only the subset of YAML that they use."""
 
 import re
 from pathlib import Path
@@ -40,7 +40,7 @@ def read(path):
 
 
 def kind_of_ceiling(peaks):
-    """What a compute ceiling rests on, as the origin of published peaks says."""
+    """The kind of the compute ceiling, by the origin of the peaks."""
     return {"vendor": "theoretical", "published": "fastest product"}[peaks["origin"]]
 
 

@@ -1,4 +1,4 @@
-"""What Nsight Compute counted: kernels and their places below the roofs, and the sums over them."""
+"""Counters of Nsight Compute: kernels with their places below the roofs, and sums over them."""
 
 from .bounds import place_of
 from .maths import shares_of
@@ -6,7 +6,7 @@ from .raw import flops
 
 
 def kernel_place(row, group):
-    """Where a kernel lies: FLOP/s, bytes/s, FLOP per byte, the shares of both roofs, and what they show."""
+    """The place of a kernel: FLOP/s, bytes/s, FLOP per byte, the shares of both roofs, its class."""
     _, _, time, work, size = group
     if not row.ceiling or not row.peaks["bandwidth"] or not time:
         return None
@@ -20,7 +20,7 @@ def kernel_place(row, group):
 
 
 def time_shares(row):
-    """The percent of the kernels' time by what their places show."""
+    """The kernels' time by class, in percent."""
     kinds = ["compute-bound", "memory-bound", "latency-bound", "unknown"]
     if not row.ncu:
         return dict.fromkeys([*kinds, "unplaced"])
@@ -77,7 +77,7 @@ def counter_lines(row):
     if not row.ncu:
         return []
     sums = row.ncu.metrics
-    # The metrics of PCIe were not asked for.
+    # The metrics of PCIe were not requested.
     lines = [("executed", row.ncu.flops, "FLOP")]
     lines += [(f"executed_{name}", core(sums, letter), "FLOP") for name, letter in
               [("fp32", "f"), ("fp16", "h"), ("fp64", "d")]]
@@ -95,7 +95,7 @@ def counter_lines(row):
     return [(row, *line) for line in lines]
 
 
-# What does not add up over samples.
+# Counters that do not add up over samples.
 APART = ["zero_flop_time"]
 COUNTERS = {
     "profiler": lambda line: "ncu",

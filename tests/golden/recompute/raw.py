@@ -13,15 +13,15 @@ TIME_TEXT = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.(\d{1,9}))?(?:Z|\+
 
 
 class Broken(Exception):
-    """A file is not what was written."""
+    """A file was changed after it was written."""
 
 
 def unsealed(path):
-    """The JSON in a sealed file, whose seal must hold."""
+    """The JSON in a sealed file. Raises `Broken` if the seal does not match."""
     text = path.read_bytes()
     seal = SEAL.search(text)
     if not seal or hashlib.sha256(text[: seal.start()]).hexdigest() != seal[1].decode():
-        raise Broken(f"{path}: its seal does not hold")
+        raise Broken(f"{path}: its seal does not match")
     return json.loads(text)
 
 
@@ -31,7 +31,7 @@ def sealed(value):
     return body + b',\n  "seal": "sha256:' + hashlib.sha256(body).hexdigest().encode() + b'"\n}\n'
 
 
-# Parameters at their default leave the id of a job as it was before they existed.
+# Parameters that do not enter the id of a job at their default, so that older ids stay valid.
 DEFAULTS = {
     "warmup": 10, "iters": 100, "data": {"synthetic": True}, "channels_last": False, "optimizer": "sgd",
     "input_size": 224, "classes": 1000,
@@ -64,7 +64,7 @@ def moment(text):
 
 
 class Job:
-    """A job of a plan with all that its last attempt left."""
+    """A job of a plan with the record and the files of its last attempt."""
 
     def __init__(self, key, env, store):
         self.key, self.env, self.label = key, env, label(key)
@@ -73,7 +73,7 @@ class Job:
         self.is_timing = key["kind"] == "timing"
         path = directory / "record.json"
         self.record = unsealed(path) if path.exists() else None
-        # Every host with a record of the plan; `load` knows them.
+        # Every host with a record of the plan, filled in by `load`.
         self.hosts = set()
         if self.record:
             self._read(directory / "attempts" / f"{self.record['attempt']:02}")
@@ -82,7 +82,7 @@ class Job:
         for name, evidence in self.record["evidence"].items():
             found = (attempt / name).read_bytes()
             if evidence != {"bytes": len(found), "sha256": hashlib.sha256(found).hexdigest()}:
-                raise Broken(f"{attempt / name} is not what its record saw")
+                raise Broken(f"{attempt / name} differs from the hash in its record")
         text = lambda name: (attempt / name).read_text() if name in self.record["evidence"] else None
         self.outcome = self.record["outcome"]
         self.observed = self.record["observed"]
@@ -119,7 +119,7 @@ class Job:
 
     @property
     def wall_s(self):
-        """What `time` says, unless the attempt was shorter than its hundredths."""
+        """The wall time that `time` reports, unless the attempt was too short for its resolution of 0.01 s."""
         return self.process.get("wall_s") or self.span_s
 
     @property
@@ -129,7 +129,7 @@ class Job:
         return None
 
     def setting(self, name):
-        """What the worker reports, else what is declared."""
+        """The value that the worker reports, else the declared one."""
         found = (self.measured or {}).get("effective", {}).get(name)
         if found is None:
             found = self.key["params"].get(name)
@@ -148,7 +148,7 @@ def load(store, name):
     return plan, jobs
 
 
-# What GNU time calls what orchestrate reports, and by which number the latter is greater.
+# Names of GNU time, each with the name in a record and the conversion.
 TIME = {
     "User time (seconds)": ("user_s", float),
     "System time (seconds)": ("system_s", float),
@@ -161,7 +161,7 @@ TIME = {
 
 
 def gnu_time(text):
-    """What `/usr/bin/time -v` reports."""
+    """The output of `/usr/bin/time -v`, by the names of a record."""
     found = {}
     for line in (text or "").splitlines():
         name, _, value = line.strip().rpartition(": ")
@@ -177,7 +177,7 @@ def gnu_time(text):
 
 
 def iterations(text):
-    """The seconds of single iterations that count as such, without the wait for data and with it."""
+    """The seconds of single iterations timed by the host's clock, without the wait for data and with it."""
     rows = list(csv.DictReader(io.StringIO(text or "")))
     if not rows or any(row["clock"] != "host" for row in rows):
         return None, None
@@ -195,7 +195,7 @@ ENERGIES = ["cpu_energy_j", "gpu_energy_j"]
 
 
 def telemetry(text, window):
-    """A summary of `telemetry.csv`: of the samples within the window, if there are any."""
+    """A summary of `telemetry.csv`: of the samples within the window, or of all if none is within it."""
     rows = list(csv.DictReader(io.StringIO(text or "")))
     if not rows:
         return None
@@ -230,7 +230,7 @@ def telemetry(text, window):
 
 
 def rate(name, before, after):
-    """Growth per second; `None` if it is not known, or too short a time."""
+    """Growth per second; `None` if it is unknown or the time is too short."""
     seconds = after["time_unix_s"] - before["time_unix_s"]
     if before[name] is None or after[name] is None or seconds < 0.5:
         return None
@@ -248,7 +248,7 @@ def quantile(values, share):
 
 
 def readings(values):
-    """What is told of the readings of a sensor."""
+    """The summary of the readings of a sensor."""
     values = [value for value in values if value is not None]
     if not values:
         return None

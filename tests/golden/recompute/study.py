@@ -12,12 +12,12 @@ from .words import word
 PRECISIONS = ["fp32", "tf32", "amp", "bf16"]
 KINDS = ["timing", "ncu", "perf", "ops"]
 
-# What of a host makes its runs incomparable with others.
+# Facts of a host that must be equal within a row.
 FACTS = ["hostname", "boot_id", "os", "cpu", "memory_bytes", "governor", "power_source", "nvidia_driver", "gpus"]
 
 
 def place(declared, value):
-    """Where a value stands in the list of the matrix; behind it, if it is not there."""
+    """The index of a value in the list of the matrix, or the length of the list if it is not in it."""
     return declared.index(value) if value in declared else len(declared)
 
 
@@ -37,12 +37,12 @@ def order(job, declared):
 
 
 def config(key):
-    """A job's key without the repeat and what only a profiled job has."""
+    """The config of a job: its key without the repeat and without the fields of profiled jobs."""
     return json.dumps({**key, "repeat": 1, "kind": "timing", "profile": None}, sort_keys=True)
 
 
 def circumstances(job, profiled=False):
-    """What runs have to share. A profiled job has other iterations."""
+    """The circumstances that the runs of a row share. Those of profiled jobs leave out the number of iterations."""
     effective = dict(job.measured["effective"])
     if profiled:
         for name in ("iters", "nvtx"):
@@ -76,18 +76,18 @@ class Row:
         self.ncu = self.breakdown = None
 
     def _cost(self):
-        told = self.first or self.members[0]
+        job = self.first or self.members[0]
         if self.key["model"] not in NETWORKS:
             return None
-        size, classes = told.setting("input_size"), told.setting("classes")
+        size, classes = job.setting("input_size"), job.setting("classes")
         if not size or not classes:
             return None
         model, batch, precision = (self.key[name] for name in ("model", "batch", "precision"))
-        return Cost(model, size, classes, batch, precision, told.setting("optimizer"))
+        return Cost(model, size, classes, batch, precision, job.setting("optimizer"))
 
     @property
     def reason(self):
-        """Why there is no result."""
+        """The reason for a missing result; `None` if there is a result."""
         if self.rates:
             return None
         if self.runs:
@@ -100,7 +100,7 @@ class Row:
 
     @property
     def reasons(self):
-        """Why jobs of the config have no result, each with its number."""
+        """The reasons why jobs of the config have no result, each with the number of jobs."""
         found = {}
         for job in self.members:
             if not job.succeeded:
@@ -147,7 +147,7 @@ class Row:
 
     @property
     def clock(self):
-        """The median clock of the runs that count, in MHz. A processor's says something if all of it computes."""
+        """The median clock of the counted runs, in MHz. A processor has one only if all its cores compute."""
         from .marks import clock_readings
         if not self.runs:
             return None
@@ -174,7 +174,7 @@ class Row:
 
 
 def why(job):
-    """Why a job has no result, as a sentence."""
+    """The reason why a job has no result, as a clause."""
     if not job.record:
         place = job.env["place"]["host"]
         if place and place not in job.hosts:
@@ -199,7 +199,7 @@ def why(job):
 
 
 def wanted(jobs):
-    """Those without profiles by operator that no worker of their config has reported it can make."""
+    """All jobs, except outstanding profiles by operator for which no worker of the config has reported support."""
     able = {config(job.key) for job in jobs
             if job.is_timing and job.succeeded and "ops" in job.details.get("profiles", [])}
     is_left = lambda job: (job.key["kind"] == "ops" and job.env.get("ops_if_reported") and not job.record
@@ -208,7 +208,7 @@ def wanted(jobs):
 
 
 class Study:
-    """A plan with all that its jobs left."""
+    """A plan with its jobs, their marks and their rows."""
 
     def __init__(self, store, name, peaks):
         self.plan, self.jobs = raw.load(store, name)
@@ -237,7 +237,7 @@ class Study:
         return [(pool[0].key["batch"], any_batch(pool[0]), pool) for pool in pools.values()]
 
     def _varying(self):
-        """The parameters that differ between configs. What nobody declares, an own worker was not told."""
+        """The parameters that differ between configs. An undeclared parameter counts as absent, not as its default."""
         names = sorted({name for job in self.jobs for name in job.key["params"]})
         value = lambda job, name: json.dumps(job.key["params"].get(name), sort_keys=True)
         return [name for name in names if len({value(job, name) for job in self.jobs}) > 1]
@@ -269,7 +269,7 @@ class Study:
                 row.breakdown = Breakdown(row, beside[0])
 
     def peaks_of(self, row):
-        """The peaks that the env names, if they are for the device of the runs."""
+        """The peaks that the env names, if they are for the device of the runs, else `None`."""
         found = self.peaks.get(row.env["peaks"])
         if not row.runs or not found:
             return None
@@ -277,13 +277,13 @@ class Study:
         return found if fits and found["backend"] == row.key["device"].split(":")[0] else None
 
     def row_of(self, job):
-        """The row of a run."""
+        """The row of a run, or `None`."""
         if self.places is None:
             self.places = {run: row for row in self.rows for run in row.runs}
         return self.places.get(job)
 
     def any_row(self, job):
-        """A row of the config of a job without a run, unless its rows differ in what a sample costs."""
+        """A row of the config of a job without a run, or `None` if the rows differ in the cost of a sample."""
         if self.of_config is None:
             self.of_config = {}
             for row in self.rows:
@@ -323,7 +323,7 @@ class Study:
                 for env, differences in sorted(envs.items()) if differences]
 
     def comparable(self, row):
-        """What should be equal in a comparison of machines."""
+        """The settings that should be equal in a comparison of machines."""
         known = {"device", "precision", "batch", "model"}
         found = {name: word(value) for name, value in row.first.measured["effective"].items() if name not in known}
         for name, version in row.first.details.get("versions", {}).items():
@@ -343,7 +343,7 @@ class Study:
 
 
 class Profile:
-    """What Nsight Compute counted for a config."""
+    """The counters of Nsight Compute for a config."""
 
     def __init__(self, job):
         self.job, self.samples = job, job.measured["samples"]

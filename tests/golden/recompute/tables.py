@@ -1,4 +1,4 @@
-"""Every cell of every CSV file, by a formula of its own. A column without one is a failure."""
+"""Formulas of the columns of the CSV files. A column without a formula raises `NoFormula`."""
 
 from datetime import datetime
 from statistics import mean, median, stdev
@@ -14,7 +14,7 @@ from .words import word
 
 
 class NoFormula(Exception):
-    """A column that this program does not know."""
+    """A column without a formula."""
 
 
 def names(marks):
@@ -37,7 +37,7 @@ def params_text(key):
 
 
 def time_text(text):
-    """RFC 3339 as it is printed: with as many digits as it takes, by threes."""
+    """RFC 3339 with the least of 0, 3, 6 or 9 digits of the fraction that loses nothing."""
     moment = datetime.fromisoformat(text[:26].rstrip("Z") + "+00:00")
     digits = (text.split(".")[1] if "." in text else "").rstrip("Z").ljust(9, "0")
     fraction = next((digits[:n] for n in (0, 3, 6, 9) if not digits[n:].strip("0")), digits)
@@ -55,7 +55,7 @@ CONFIG = {
 
 
 def of_config(name, key):
-    """A column that says which config it is."""
+    """A column that identifies the config."""
     if name in CONFIG:
         return CONFIG[name](key)
     if name.startswith("param_"):
@@ -75,7 +75,7 @@ OF_ROW = {
 }
 
 
-# What a row costs, in dollars and joules.
+# Costs of a row, in dollars and joules.
 
 
 def usd(row, seconds):
@@ -88,28 +88,28 @@ def run_usd(row):
 
 
 def power(job, kind):
-    """Mean power within the window and how it was measured: by a counter, or by five samples or more."""
-    told = job.telemetry
-    if not told or not job.is_timing or not job.succeeded or not job.measured["synchronized"]:
+    """Mean power within the window in W, and its source: a counter, or at least five samples."""
+    sensors = job.telemetry
+    if not sensors or not job.is_timing or not job.succeeded or not job.measured["synchronized"]:
         return None
-    joules = told[f"{kind}_energy_j"]
+    joules = sensors[f"{kind}_energy_j"]
     if joules is not None:
         return joules / job.measured["elapsed_s"], "counter"
-    if kind == "gpu" and told["of_window"] and told["samples"] >= 5 and told["gpu_power_w"]:
-        return told["gpu_power_w"]["mean"], "sampled"
+    if kind == "gpu" and sensors["of_window"] and sensors["samples"] >= 5 and sensors["gpu_power_w"]:
+        return sensors["gpu_power_w"]["mean"], "sampled"
     return None
 
 
 def joules(job, kind):
-    told = power(job, kind)
-    return told and told[0] * job.measured["elapsed_s"] / job.measured["samples"]
+    found = power(job, kind)
+    return found and found[0] * job.measured["elapsed_s"] / job.measured["samples"]
 
 
 def row_energy(row, kind):
-    """The median joules of a sample, how many runs, and the source; runs with a counter come first."""
-    told = [(joules(run, kind), power(run, kind)[1]) for run in row.counting if power(run, kind)]
-    source = "counter" if any(source == "counter" for _, source in told) else "sampled"
-    values = [value for value, its in told if its == source]
+    """The median joules per sample, the number of runs, and the source. Runs with a counter are preferred."""
+    measured = [(joules(run, kind), power(run, kind)[1]) for run in row.counting if power(run, kind)]
+    source = "counter" if any(source == "counter" for _, source in measured) else "sampled"
+    values = [value for value, its in measured if its == source]
     return (median(values), len(values), source) if values else (None, 0, "not measured")
 
 
@@ -165,7 +165,7 @@ SUMMARY = {
     "percent_of_peak_most": lambda row: share_of(row, row.ceiling, 1),
     "peak_gflop_per_s": lambda row: row.ceiling and max(row.ceiling) / 1e9,
     "peak_kind": lambda row: row.ceiling and kind_of_ceiling(row.peaks),
-    # Only peaks that were measured here say what libraries attain.
+    # Only measured peaks have an attainable throughput, and these stores have none.
     "attainable_gflop_per_s": lambda row: None,
     "clock_mhz": lambda row: row.clock,
     "peak_at_clock_gflop_per_s": lambda row: row.peak_at_clock and max(row.peak_at_clock) / 1e9,
@@ -209,10 +209,10 @@ def too_few(row, needs):
 
 
 def metric(job, name):
-    """A metric of the worker's own, as it is compared, with its unit."""
+    """A custom metric of the worker in the form that is compared, with its unit."""
     rate = name.endswith("_per_s")
-    told = job.measured.get("metrics", {}) if job.succeeded and job.is_timing else {}
-    found = told.get(name.removesuffix("_per_s"))
+    reported = job.measured.get("metrics", {}) if job.succeeded and job.is_timing else {}
+    found = reported.get(name.removesuffix("_per_s"))
     if not found or bool(found.get("per_second")) != rate:
         return None, None
     value, unit = found["value"], found.get("unit")
@@ -224,11 +224,11 @@ def metric(job, name):
 
 def of_metric(name, row):
     metric_name, _, what = name.removeprefix("metric_").rpartition("_")
-    told = [metric(run, metric_name) for run in row.counting]
-    values = [value for value, _ in told if value is not None]
+    metrics = [metric(run, metric_name) for run in row.counting]
+    values = [value for value, _ in metrics if value is not None]
     if not values:
         return None
-    of = {"n": len, "median": median, "min": min, "max": max, "unit": lambda _: told[0][1]}
+    of = {"n": len, "median": median, "min": min, "max": max, "unit": lambda _: metrics[0][1]}
     return of[what](values)
 
 
@@ -240,7 +240,7 @@ def summary(name, row):
     return SUMMARY[name](row) if name in SUMMARY else of_config(name, row.key)
 
 
-# What profilers counted.
+# Counts of profilers.
 
 
 def kernels(name, line):

@@ -1,4 +1,4 @@
-"""How to make each cell of the tables of `report.md`. A table is told by the names of some of its columns."""
+"""Formulas of the cells of the tables of `report.md`. The names of some of its columns identify a table."""
 
 
 from . import maths, tables
@@ -75,7 +75,7 @@ def network_text(row):
 
 
 def result_value(of):
-    """A column of the results, which is empty where there is no throughput."""
+    """A column of the results, which is empty for rows without a throughput."""
     return lambda row: of(row) if row.rates else ""
 
 
@@ -227,7 +227,7 @@ PEAKS = {
 
 
 def metric_lines(study):
-    """The metrics of the workers' own, by row."""
+    """The custom metrics of workers, by row."""
     names = sorted({(name, bool(found.get("per_second"))) for job in study.jobs if job.succeeded
                     for name, found in job.measured.get("metrics", {}).items()})
     found = []
@@ -274,7 +274,7 @@ def once(lines, text):
 
 
 def network_lines(study):
-    """One line per network and what it costs. Where lines of one text differ, each tells what varies, or its row."""
+    """One line per network and costs. Lines with the same text get their varying settings, or their row, added."""
     costs = lambda row: tuple(cell(row) for cell in COSTS.values())
     varying = lambda row: f",{distinction(row)}" if distinction(row) else ""
     lines = [(network_text(row), row) for row in study.rows if row.cost]
@@ -295,7 +295,7 @@ def by_name(formulas, rename=lambda name: name):
 
 
 def known_tables(study):
-    """Each table by some of its columns, with its lines and how to compute a cell."""
+    """Each table: some of its columns, its lines, formula of a cell."""
     rows, profiled = study.rows, [row for row in study.rows if row.ncu]
     out = [Out(study, run) for run in study.jobs if run.is_timing and run.succeeded and disqualified(study.marks[run])]
     priced = [row for row in rows if row.rates]

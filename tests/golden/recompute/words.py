@@ -1,36 +1,36 @@
-"""Numbers as people read them."""
+"""Numbers as reports print them."""
 
 from math import floor, isfinite, log10
 
 
 def fixed(value, decimals):
-    """With so many decimals; what reads as 0 has no sign."""
+    """`value` with so many decimals, and without a sign if it is printed as 0."""
     text = f"{value:.{decimals}f}"
     return text.lstrip("-") if float(text) == 0 else text
 
 
 def passed(value, limit, decimals, beyond="above"):
-    """With so many decimals, or as many more as show on which side of the limit it lies."""
-    holds = {"above": float.__gt__, "from": float.__ge__, "below": float.__lt__, "up to": float.__le__}[beyond]
+    """`value` with so many decimals, or more if needed to show on which side of the limit it is."""
+    is_beyond = {"above": float.__gt__, "from": float.__ge__, "below": float.__lt__, "up to": float.__le__}[beyond]
     for more in range(13):
         text = fixed(value, decimals + more)
-        if holds(float(text), float(limit)):
+        if is_beyond(float(text), float(limit)):
             return text
     return fixed(value, decimals)
 
 
 def both(value, limit, decimals, beyond="above"):
-    """The same of a limit that is printed with as many decimals."""
-    holds = {"above": float.__gt__, "below": float.__lt__}[beyond]
+    """The same, with the limit: both have the same number of decimals."""
+    is_beyond = {"above": float.__gt__, "below": float.__lt__}[beyond]
     for more in range(13):
         texts = fixed(value, decimals + more), fixed(limit, decimals + more)
-        if holds(float(texts[0]), float(texts[1])):
+        if is_beyond(float(texts[0]), float(texts[1])):
             return texts
     return fixed(value, decimals), fixed(limit, decimals)
 
 
 def significant(value, digits):
-    """With so many significant digits, never in scientific notation."""
+    """`value` with so many significant digits, never in scientific notation."""
     if value == 0 or not isfinite(value):
         return f"{value:.0f}" if value == 0 else str(value)
     magnitude = floor(log10(abs(value)))
@@ -47,7 +47,7 @@ def first_digit(value):
 
 
 def up_to(value, digit):
-    """Up to this decimal; of a negative one, to tens and hundreds."""
+    """`value` rounded to this decimal. -1 rounds to tens, -2 to hundreds."""
     if digit >= 0:
         return fixed(value, digit)
     unit = 10.0**-digit
@@ -57,7 +57,7 @@ def up_to(value, digit):
 
 
 def digit_of_error(error):
-    """The decimal of the second significant digit of an error."""
+    """The decimal of the second significant digit of an error, up to which its value is printed."""
     if not isfinite(error) or error <= 0:
         return None
     first = first_digit(error)
@@ -65,8 +65,8 @@ def digit_of_error(error):
     return min(1 - max(first, first_digit(rounded)), 12)
 
 
-def telling_apart(digit, value, other):
-    """This decimal, or the first finer one at which two numbers read differently."""
+def distinguishing_digit(digit, value, other):
+    """This decimal, or the first finer one at which the printed numbers differ."""
     for finer in range(digit, 13):
         if up_to(value, finer) != up_to(other, finer):
             return finer
@@ -78,7 +78,7 @@ def digit_of_interval(low, high):
     if half <= 1e-12 * max(abs(low), abs(high)):
         return None
     digit = digit_of_error(half)
-    return None if digit is None else telling_apart(telling_apart(digit, low, 0.0), high, 0.0)
+    return None if digit is None else distinguishing_digit(distinguishing_digit(digit, low, 0.0), high, 0.0)
 
 
 def known_to(value, interval):
@@ -91,11 +91,11 @@ def ends(own, interval):
 
 
 def ratio_texts(ratio, low, high):
-    """A ratio and its interval; no end that is not 1 reads as 1."""
+    """A ratio and its interval. An end is printed as 1 only if it is 1."""
     digit = digit_of_interval(low, high)
     if digit is None:
         return [significant(value, 4) for value in (ratio, low, high)]
-    digit = telling_apart(telling_apart(digit, low, 1.0), high, 1.0)
+    digit = distinguishing_digit(distinguishing_digit(digit, low, 1.0), high, 1.0)
     return [up_to(value, digit) for value in (ratio, low, high)]
 
 

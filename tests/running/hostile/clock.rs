@@ -1,4 +1,4 @@
-//! Wall clocks that are set while jobs run. No duration comes from them.
+//! Wall clocks that are set while jobs run. Durations are measured by other clocks.
 
 use std::time::{Duration, Instant};
 
@@ -10,8 +10,8 @@ use crate::harness::{Matrix, Project, wait_for};
 const WINDOW: &str = "2";
 const LONGER: Duration = Duration::from_millis(2100);
 
-/// Sets the clock by `seconds` while the second of three jobs runs. To wall clocks, the first and the third might have
-/// run at the same time.
+/// Sets the clock by `seconds` while the second of three jobs runs. By their wall-clock times, the first and the third
+/// might overlap.
 fn set_in_the_middle(seconds: i64) {
     let project = Project::new();
     let hostile = Hostile::clock(&project);
@@ -34,7 +34,7 @@ fn set_in_the_middle(seconds: i64) {
         let (wall, least) = (record.wall_s(), LONGER.as_secs_f64());
         assert!((least..least + 50.0).contains(&wall), "{}: {wall} s after {seconds} s", record.label);
     }
-    // Other tests load the machine, which is a doubt that remains.
+    // Other tests load the machine, so the mark `contended` is possible.
     project.orchestrate(&["aggregate"]).code(0);
     let metrics = std::fs::read_to_string(project.path("report/t/metrics.csv")).unwrap();
     assert!(metrics.lines().count() == 4 && !metrics.contains("ran beside"), "{seconds} s: {metrics}");
@@ -42,23 +42,23 @@ fn set_in_the_middle(seconds: i64) {
 }
 
 #[test]
-fn a_clock_that_is_set_back_costs_no_result_and_marks_none() {
+fn a_clock_set_back_loses_and_marks_no_result() {
     set_in_the_middle(-4);
 }
 
 #[test]
-fn a_clock_that_is_set_back_far_costs_no_result_and_marks_none() {
+fn a_clock_set_far_back_loses_and_marks_no_result() {
     set_in_the_middle(-86_400);
 }
 
 #[test]
-fn a_clock_that_is_set_forward_costs_no_result_and_ends_no_worker() {
+fn a_clock_set_forward_loses_no_result_and_ends_no_worker() {
     set_in_the_middle(86_400);
 }
 
-/// Whoever adopts the attempt has only the time since boot to tell how long it took.
+/// The adopting process can compute the duration only from the time since boot.
 #[test]
-fn a_clock_that_is_set_while_nobody_watches_costs_no_result() {
+fn a_clock_set_while_a_worker_is_orphaned_loses_no_result() {
     for seconds in [-86_400, 86_400] {
         let project = Project::new();
         let hostile = Hostile::clock(&project);
@@ -71,7 +71,7 @@ fn a_clock_that_is_set_while_nobody_watches_costs_no_result() {
         run.kill();
         wait_for("the end of the window", || start.elapsed() >= LONGER);
         hostile.set_clock(seconds);
-        project.let_go();
+        project.release_workers();
         hostile.start(&project, &["resume"]).wait().code(0);
         assert_complete(&project, 1);
         assert_eq!(project.started(), 1);

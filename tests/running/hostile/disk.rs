@@ -1,4 +1,4 @@
-//! Disks that are full, or become so at any write, and disks that cannot be written.
+//! Disks that are full, or become full at any write, and read-only disks.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -21,19 +21,19 @@ fn starts(project: &Project) -> BTreeMap<String, usize> {
     starts
 }
 
-/// Checks what a run on a full disk says, and that the next one, on a disk with room, finishes without repeating what
-/// was done.
+/// Checks the message of a run on a full disk, and that the next one, on a disk with room, finishes without repeating
+/// done jobs.
 #[track_caller]
-fn assert_recovers(project: &Project, run: Ended, what: &str) {
+fn assert_recovers(project: &Project, run: Ended, context: &str) {
     let said_why = run.stderr.contains("No space left on device");
     match run.code {
         // Only a table of sensors could not be written.
         Some(0) => {
-            assert!(said_why || run.stderr.lines().all(|line| !line.contains("error")), "{what}: {run:?}")
+            assert!(said_why || run.stderr.lines().all(|line| !line.contains("error")), "{context}: {run:?}")
         }
-        Some(10) => assert!(run.stderr.contains("orchestrate resume"), "{what}: {run:?}"),
-        Some(12) => assert!(said_why && run.stderr.contains("free space on its disk"), "{what}: {run:?}"),
-        _ => panic!("{what}: {run:?}"),
+        Some(10) => assert!(run.stderr.contains("orchestrate resume"), "{context}: {run:?}"),
+        Some(12) => assert!(said_why && run.stderr.contains("free space on its disk"), "{context}: {run:?}"),
+        _ => panic!("{context}: {run:?}"),
     }
     let done = project.records().into_iter().filter(|record| record.outcome.is_success());
     let done: Vec<String> = done.map(|record| record.label).collect();
@@ -42,7 +42,7 @@ fn assert_recovers(project: &Project, run: Ended, what: &str) {
     project.orchestrate(verb).code(0);
     assert_complete(project, 2);
     for label in done {
-        assert_eq!(starts(project)[&label], before[&label], "{what}: {label} was done");
+        assert_eq!(starts(project)[&label], before[&label], "{context}: {label} was done");
     }
 }
 
@@ -56,7 +56,7 @@ fn find_tmp(directory: &Path) -> Vec<String> {
     found
 }
 
-/// In each round, the disk takes one operation more. The first write that it refuses is cut short.
+/// In each round, the disk permits one more operation. The first refused write is a short write.
 #[test]
 fn a_disk_that_is_full_at_any_write_loses_nothing() {
     let mut refused = 0;
@@ -78,14 +78,13 @@ fn a_disk_that_is_full_at_any_write_loses_nothing() {
     assert!(refused > 20, "only {refused} writes were refused");
 }
 
-/// The real thing, which also refuses what `time` writes. Where nobody but root may mount, the test above is all there
-/// is.
+/// A real full file system, which also refuses the writes of `time`. It needs the permission to mount.
 #[test]
 fn a_small_disk_that_is_full_loses_nothing() {
     for kib in (4..).step_by(4) {
         let project = Project::with(Matrix::new("t").repeats(2));
         std::fs::create_dir(project.path("runs")).unwrap();
-        // In a mount namespace of its own, so that the disk is gone when the shell ends. What it held is copied out.
+        // In its own mount namespace, so that the disk vanishes when the shell ends. Its files are copied out before.
         let script = format!(
             "mount -t tmpfs -o size={kib}k tmpfs runs || exit 99\n\"$0\" run t.yaml\ncode=$?\n\
              cp -a runs held && exit $code"
@@ -109,7 +108,7 @@ fn a_small_disk_that_is_full_loses_nothing() {
 }
 
 #[test]
-fn a_disk_that_cannot_be_written_is_named_and_nothing_is_started() {
+fn a_read_only_disk_is_reported_before_anything_starts() {
     let project = Project::with(Matrix::new("t").repeats(2));
     std::fs::create_dir(project.path("runs")).unwrap();
     let hostile = Hostile::disk(&project, Errno::EROFS, 0);
@@ -119,7 +118,7 @@ fn a_disk_that_cannot_be_written_is_named_and_nothing_is_started() {
     assert_eq!(project.started(), 0);
     project.orchestrate(&["run", "t.yaml"]).code(0);
     assert_complete(&project, 2);
-    // What only reads works there.
+    // Read-only verbs work there.
     hostile.set_room(0);
     for verb in ["status", "verify", "plan t.yaml", "show cpu_m_fp32_bs4_run1", "explain cpu_m_fp32_bs4_run1"]
     {
@@ -131,7 +130,7 @@ fn a_disk_that_cannot_be_written_is_named_and_nothing_is_started() {
     assert_eq!(run.stdout, "t: all 2 jobs are done\n");
 }
 
-/// As Linux does after an error of the disk.
+/// As after an error of the disk, when Linux remounts it read-only.
 #[test]
 fn a_disk_that_becomes_read_only_in_the_middle_stops_the_run_and_loses_nothing() {
     let project = Project::new();
@@ -141,7 +140,7 @@ fn a_disk_that_becomes_read_only_in_the_middle_stops_the_run_and_loses_nothing()
     let run = hostile.start(&project, &["run", "t.yaml"]);
     project.wait_started(1);
     hostile.set_room(0);
-    project.let_go();
+    project.release_workers();
     let run = run.wait().code(12).says("Read-only file system");
     run.says("no result is lost; its file system is read-only: remount it for writing");
     assert_eq!((project.started(), project.records().len()), (1, 0));

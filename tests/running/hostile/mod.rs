@@ -1,5 +1,5 @@
-//! A hostile world. Whatever the machine does, nothing is lost, nothing is believed that should not be, a message names
-//! the thing and how to go on, and `resume` finishes.
+//! Faults of the machine: full disks, changed clocks, missing programs, odd names, closed streams. No result is lost or
+//! wrong, the message names the cause and the next command, and `resume` completes the plan.
 
 mod clock;
 mod disk;
@@ -13,8 +13,8 @@ use orchestrate::record::Outcome;
 
 use crate::harness::Project;
 
-/// Checks that each of `jobs` jobs has a success that measured what its worker measures, that every file is as it was
-/// written, and that no worker is left.
+/// Checks that each of `jobs` jobs succeeded with the measurement of its worker, that no file was changed, and that no
+/// worker is left.
 #[track_caller]
 fn assert_complete(project: &Project, jobs: usize) {
     let records = project.records();

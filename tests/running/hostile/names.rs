@@ -1,4 +1,4 @@
-//! Names that are as long as a file system permits, or longer, and paths that are no text.
+//! Names as long as a file system permits, or longer, and paths that are not UTF-8.
 
 use std::ffi::{OsStr, OsString};
 use std::fs;
@@ -8,7 +8,7 @@ use std::path::Path;
 use super::assert_complete;
 use crate::harness::{Ended, Matrix, Project, Running, own_worker};
 
-/// Bytes that are no UTF-8, as a name.
+/// A name that is not UTF-8.
 fn no_text() -> &'static OsStr {
     OsStr::from_bytes(b"r\xff\xfes")
 }
@@ -54,9 +54,9 @@ fn the_longest_names_fit_into_every_file_and_longer_ones_are_refused() {
     }
 }
 
-/// The id of a model on Hugging Face is its name everywhere but in the names of files.
+/// The id of a model on Hugging Face is used as it is, except in file names.
 #[test]
-fn a_model_can_be_called_as_hugging_face_does() {
+fn a_model_can_have_a_hugging_face_id() {
     let yaml =
         own_worker("\"model\": \"{model}\"", &[], "repeats: 2", "").replace("resnet18", "facebook/opt-125m");
     let project = Project::new().and_yaml(&yaml);
@@ -87,7 +87,7 @@ fn a_model_can_be_called_as_hugging_face_does() {
 }
 
 #[test]
-fn directories_with_the_longest_names_hold_a_store_and_longer_ones_are_named() {
+fn directories_with_the_longest_names_work_and_longer_ones_are_named() {
     let project = Project::with(Matrix::new("t").repeats(2));
     let name = "d".repeat(255);
     let store = format!("{name}/{name}");
@@ -102,14 +102,14 @@ fn directories_with_the_longest_names_hold_a_store_and_longer_ones_are_named() {
 }
 
 #[test]
-fn a_store_whose_path_is_no_text_is_refused_before_anything_is_made() {
+fn a_store_with_a_path_outside_utf8_is_refused() {
     let project = Project::with(Matrix::new("t"));
     let store = project.path("").join(no_text());
     let run = [&words(&["run", "t.yaml", "--store"])[..], &[store.as_os_str()]].concat();
     let refused = orchestrate(&project, &project.path(""), &run).code(12);
     refused.says("is not UTF-8").says("choose a store whose whole path is UTF-8 with `--store DIR`");
     assert!(!store.exists());
-    // So is one in such a directory.
+    // The same is true of a store in such a directory.
     let directory = project.path("").join(no_text());
     fs::create_dir(&directory).unwrap();
     fs::copy(project.path("t.yaml"), directory.join("t.yaml")).unwrap();
@@ -122,7 +122,7 @@ fn a_store_whose_path_is_no_text_is_refused_before_anything_is_made() {
 }
 
 #[test]
-fn a_matrix_file_whose_name_is_no_text_runs_and_can_be_resumed() {
+fn a_matrix_file_with_a_name_outside_utf8_runs_and_resumes() {
     let project = Project::with(Matrix::new("t").repeats(2));
     let mut name = no_text().to_owned();
     name.push(".yaml");
@@ -138,14 +138,14 @@ fn a_matrix_file_whose_name_is_no_text_runs_and_can_be_resumed() {
 }
 
 #[test]
-fn a_matrix_that_is_no_text_is_refused_with_what_to_do() {
+fn a_matrix_outside_utf8_is_refused_with_a_hint() {
     let project = Project::new();
     fs::write(project.path("m.yaml"), b"name: r\xff\n").unwrap();
     project.orchestrate(&["run", "m.yaml"]).code(3).says("m.yaml").says("save it as UTF-8");
 }
 
 #[test]
-fn an_argument_that_is_no_text_is_named() {
+fn an_argument_outside_utf8_is_named() {
     let project = Project::with(Matrix::new("t"));
     for verb in [&["status"][..], &["logs"], &["run", "t.yaml", "--only"]] {
         let arguments = [&words(verb)[..], &[no_text()]].concat();
@@ -156,7 +156,7 @@ fn an_argument_that_is_no_text_is_named() {
 }
 
 #[test]
-fn variables_that_are_no_text_do_not_stop_a_run() {
+fn variables_outside_utf8_do_not_stop_a_run() {
     for name in ["ANY", "HOME", "PATH", "LANG", "TERM", "TMPDIR", "OMP_NUM_THREADS", "ORCHESTRATE_STORE"] {
         let project = Project::with(Matrix::new("t"));
         let mut command = project.command(&["run", "t.yaml"]);
@@ -169,7 +169,7 @@ fn variables_that_are_no_text_do_not_stop_a_run() {
             command
         });
         let ended = ended.wait();
-        // What names a path that jobs need is refused by name.
+        // A variable with a path that jobs need is refused by name.
         match name {
             "ORCHESTRATE_STORE" => drop(ended.code(12).says("is not UTF-8")),
             _ => {

@@ -21,10 +21,10 @@ fn a_store_that_was_moved_in_the_middle_stops_the_run_and_can_be_put_back() {
         let (project, run) = in_the_middle();
         fs::rename(project.path("runs"), project.path("away")).unwrap();
         if stands_in {
-            // As the directory below a disk that was unmounted.
+            // An empty directory, like the mount point of a disk that was unmounted.
             fs::create_dir(project.path("runs")).unwrap();
         }
-        project.let_go();
+        project.release_workers();
         let run = run.wait().code(12).says("was moved or deleted while the run went on");
         let run = run.says(&project.path("runs").display().to_string());
         run.says("put it back, then run `orchestrate resume t`; if it is lost, start again with `orchestrate run t.yaml`");
@@ -43,7 +43,7 @@ fn a_store_that_was_moved_in_the_middle_stops_the_run_and_can_be_put_back() {
 fn a_store_that_was_deleted_in_the_middle_is_not_made_again_by_that_run() {
     let (project, run) = in_the_middle();
     fs::remove_dir_all(project.path("runs")).unwrap();
-    project.let_go();
+    project.release_workers();
     run.wait().code(12).says("was moved or deleted while the run went on").says("`orchestrate run t.yaml`");
     assert!(!project.path("runs").exists());
     assert_eq!(project.started(), 1);
@@ -65,8 +65,8 @@ fn a_data_folder_that_disappears_in_the_middle_stops_the_run_and_is_named() {
     let run = project.start(&["run", "t.yaml"]);
     project.wait_started(1);
     fs::remove_dir(&folder).unwrap();
-    project.let_go();
-    // Its own failure is the worker's matter; the next job is not even started.
+    project.release_workers();
+    // A failure of the running worker would be its own; the next job is not started.
     let run =
         run.wait().code(1).says(&format!("the data folder {} of cpu_m_fp32_bs4_run2", folder.display()));
     run.says("`orchestrate dataset make ").says("then run `orchestrate resume t`");
@@ -78,12 +78,12 @@ fn a_data_folder_that_disappears_in_the_middle_stops_the_run_and_is_named() {
     assert_eq!(project.started(), 3);
 }
 
-/// Programs that clean up `/tmp` do that.
+/// As by programs that clean up `/tmp`.
 #[test]
 fn a_directory_of_locks_that_disappears_in_the_middle_is_made_again() {
     let (project, run) = in_the_middle();
     fs::remove_dir_all(project.path("locks")).unwrap();
-    project.let_go();
+    project.release_workers();
     run.wait().code(0);
     assert_complete(&project, 3);
     assert_eq!(project.started(), 3);

@@ -1,4 +1,4 @@
-//! Programs that are not where they are searched.
+//! Missing programs.
 
 use std::process::Command;
 
@@ -21,7 +21,7 @@ fn without_a_path_the_usual_time_is_found_and_the_run_succeeds() {
 }
 
 #[test]
-fn without_time_nothing_starts_and_the_message_says_what_is_missing() {
+fn a_missing_time_program_is_reported_before_anything_starts() {
     let project = Project::with(Matrix::new("t"));
     let hostile = Hostile::without(&project, "/usr/bin/time");
     let bare = |arguments: &[&str]| {
@@ -38,7 +38,7 @@ fn without_time_nothing_starts_and_the_message_says_what_is_missing() {
     assert!(doctor.stdout.contains("time"), "{doctor:?}");
     // Elsewhere on the path it is found.
     std::fs::create_dir(project.path("bin")).unwrap();
-    // A child copies it: what we have open for writing while another test forks, nobody can execute.
+    // A child copies it: if another test forks while we have it open for writing, it cannot be executed.
     let copied = Command::new("cp").arg("/usr/bin/time").arg(project.path("bin")).status().unwrap();
     assert!(copied.success());
     bare(&["resume"]).code(0);

@@ -1,4 +1,4 @@
-//! Ctrl-Z and `fg`: a run that is suspended goes on, with its workers or without them.
+//! Ctrl-Z and `fg`: a suspended run continues, whether or not its workers were suspended.
 
 use std::os::unix::process::CommandExt;
 
@@ -18,7 +18,7 @@ fn wait_stopped(pid: Pid) {
     wait_for("the suspension", || state(pid) == Some('T'));
 }
 
-/// A run in a group of its own, as a shell starts it, whose first worker has started and waits. The worker's group.
+/// A run in its own process group, as a shell starts it, whose first worker waits; and the group of that worker.
 fn in_the_middle() -> (Project, Running, Pid) {
     let project = Project::new();
     let matrix = Matrix::new("t").repeats(2).flag("--release", &project.release());
@@ -32,13 +32,13 @@ fn in_the_middle() -> (Project, Running, Pid) {
 }
 
 #[test]
-fn a_suspended_run_lets_its_worker_finish_and_goes_on_when_it_is_continued() {
+fn a_suspended_run_continues_after_its_worker_finished() {
     let (project, run, _) = in_the_middle();
     killpg(run.pid(), Signal::SIGTSTP).unwrap();
     wait_stopped(run.pid());
-    project.let_go();
+    project.release_workers();
     wait_for("the end of the worker", || project.executions().len() == 2);
-    // Status looks from outside, and nothing new starts.
+    // `status` runs in another process, and no job starts.
     project.orchestrate(&["status"]).code(0);
     assert_eq!(project.started(), 1);
     killpg(run.pid(), Signal::SIGCONT).unwrap();
@@ -58,7 +58,7 @@ fn a_run_that_is_suspended_with_its_workers_goes_on_with_them() {
     for pid in [run.pid(), workers, worker] {
         wait_stopped(pid);
     }
-    project.let_go();
+    project.release_workers();
     for group in [workers, run.pid()] {
         killpg(group, Signal::SIGCONT).unwrap();
     }
@@ -67,9 +67,9 @@ fn a_run_that_is_suspended_with_its_workers_goes_on_with_them() {
     assert_eq!(project.started(), 2);
 }
 
-/// Stopped while it is suspended, as by a shell that is closed: the signals wait until it goes on.
+/// SIGHUP of a suspended run, as from a shell that is closed: it is pending until the run continues.
 #[test]
-fn a_hangup_of_a_suspended_run_ends_it_in_an_orderly_way() {
+fn a_hangup_of_a_suspended_run_ends_it_cleanly() {
     let (project, run, _) = in_the_middle();
     killpg(run.pid(), Signal::SIGTSTP).unwrap();
     wait_stopped(run.pid());
@@ -78,7 +78,7 @@ fn a_hangup_of_a_suspended_run_ends_it_in_an_orderly_way() {
     }
     run.wait().code(11).says("orchestrate resume t").says("SIGHUP");
     project.assert_quiet();
-    project.let_go();
+    project.release_workers();
     project.orchestrate(&["resume"]).code(0);
     assert_complete(&project, 2);
 }

@@ -1,4 +1,4 @@
-//! Standard streams that are closed, full, or that nobody reads.
+//! Standard streams that are closed, full or not read.
 
 use std::process::Command;
 
@@ -32,7 +32,7 @@ const CALLS: &[&str] = &[
     "--version",
 ];
 
-/// Calls `orchestrate CALL` in a shell, which arranges its streams.
+/// Runs `orchestrate CALL` in a shell, with the redirections `streams`.
 fn call(project: &Project, call: &str, streams: &str) -> Ended {
     let mut command = Command::new("sh");
     command.args(["-c", &format!("\"$0\" {call} {streams}"), env!("CARGO_BIN_EXE_orchestrate")]);
@@ -48,7 +48,7 @@ fn project() -> Project {
 }
 
 #[test]
-fn no_verb_minds_streams_that_are_closed_or_that_nobody_reads() {
+fn every_verb_works_with_closed_or_unread_streams() {
     let project = project();
     for verb in CALLS {
         for streams in [">&-", "2>&-", "<&-", "<&- >&- 2>&-", "2>/dev/full"] {
@@ -62,9 +62,9 @@ fn no_verb_minds_streams_that_are_closed_or_that_nobody_reads() {
     assert_eq!(project.started(), 3);
 }
 
-/// A script that reads the output must learn that it is not all there.
+/// A script that reads the output must be able to detect that it is incomplete.
 #[test]
-fn an_output_that_cannot_be_written_is_an_error_that_says_so() {
+fn an_unwritable_output_is_an_error() {
     let project = project();
     for verb in CALLS {
         let ended = call(&project, verb, ">/dev/full");
@@ -77,9 +77,9 @@ fn an_output_that_cannot_be_written_is_an_error_that_says_so() {
     }
 }
 
-/// Its results are in the store, wherever its words go.
+/// The results are in the store, so lost output is not an error.
 #[test]
-fn a_run_minds_no_stream() {
+fn a_run_works_with_closed_or_unread_streams() {
     for verb in ["run t.yaml", "run t.yaml -q"] {
         for streams in [
             ">&-",

@@ -1,4 +1,4 @@
-//! Envs that Slurm starts, with a Slurm of the tests' own: what is handed over, followed, lost, stopped and shown.
+//! Envs that Slurm starts, with a fake Slurm: submitting, following, losing, stopping and showing tasks.
 
 use std::fs;
 use std::path::PathBuf;
@@ -13,12 +13,12 @@ struct Cluster {
 }
 
 impl Cluster {
-    /// The matrix `t` of these repeats, whose env asks Slurm for `request`.
+    /// The matrix `t` with these repeats, whose env has the Slurm settings `request`.
     fn new(repeats: u32, request: &str) -> Cluster {
         Cluster::with(|_| Matrix::new("t").repeats(repeats).env(on_slurm(request)))
     }
 
-    /// The same, with workers that wait until they are let go.
+    /// The same, with workers that wait until they are released.
     fn waiting(repeats: u32, request: &str) -> Cluster {
         Cluster::with(|project| {
             let matrix = Matrix::new("t").repeats(repeats).env(on_slurm(request));
@@ -48,16 +48,16 @@ impl Cluster {
         self.start(arguments).wait()
     }
 
-    /// Has Slurm do something wrong.
-    fn order(&self, what: &str, how: &str) {
-        fs::write(self.project.path("slurm").join(what), how).unwrap();
+    /// Makes Slurm misbehave as in slurm.py, until `cease`.
+    fn cause(&self, fault: &str, how: &str) {
+        fs::write(self.project.path("slurm").join(fault), how).unwrap();
     }
 
-    fn no_longer(&self, what: &str) {
-        fs::remove_file(self.project.path("slurm").join(what)).unwrap();
+    fn cease(&self, fault: &str) {
+        fs::remove_file(self.project.path("slurm").join(fault)).unwrap();
     }
 
-    /// Adds an env that runs here.
+    /// Adds a local env.
     fn also_run_here(&self) {
         let file = self.project.path("t.yaml");
         let yaml = fs::read_to_string(&file).unwrap();
@@ -92,7 +92,7 @@ fn on_slurm(request: &str) -> String {
 }
 
 #[test]
-fn a_matrix_runs_in_an_array_and_what_is_done_is_not_handed_over_again() {
+fn a_matrix_runs_in_an_array_and_done_jobs_are_not_submitted_again() {
     let cluster = Cluster::new(5, "pack: 2, partition: gpu");
     let run = cluster.orchestrate(&["run", "t.yaml"]).code(0);
     run.says("Slurm has 5 jobs of cpu as 3 tasks of array 101").says("done   cpu_m_fp32_bs4_run5");
@@ -112,13 +112,13 @@ fn a_matrix_runs_in_an_array_and_what_is_done_is_not_handed_over_again() {
 }
 
 #[test]
-fn whoever_stops_following_leaves_the_queue_alone_and_resume_follows_again() {
+fn ctrl_c_leaves_the_queue_alone_and_resume_follows_again() {
     let cluster = Cluster::waiting(2, "throttle: 1");
     let mut run = cluster.start(&["run", "t.yaml"]);
     cluster.project.wait_started(1);
     run.wait_for_line("1 running on n1");
     run.signal(Signal::SIGINT);
-    run.wait().code(11).says("Slurm keeps 2 jobs: `orchestrate status t --watch` follows them");
+    run.wait().code(11).says("Slurm still has 2 jobs: `orchestrate status t --watch` follows them");
     let status = cluster.orchestrate(&["status"]).code(0);
     prints(status, "Slurm: running on n1: 1 job");
     prints(
@@ -126,14 +126,14 @@ fn whoever_stops_following_leaves_the_queue_alone_and_resume_follows_again() {
         "Slurm: running on n1, task 101_0",
     );
     let resumed = cluster.start(&["resume"]);
-    cluster.project.let_go();
+    cluster.project.release_workers();
     resumed.wait().code(0);
     cluster.project.assert_complete(2, 2);
-    assert_eq!(cluster.arrays().len(), 1, "nothing was handed over twice");
+    assert_eq!(cluster.arrays().len(), 1, "nothing was submitted twice");
 }
 
 #[test]
-fn stop_cancels_what_waits_and_what_runs_and_resume_completes_it() {
+fn stop_cancels_waiting_and_running_tasks_and_resume_completes_them() {
     let cluster = Cluster::waiting(4, "");
     let run = cluster.start(&["run", "t.yaml"]);
     cluster.project.wait_started(1);
@@ -143,16 +143,16 @@ fn stop_cancels_what_waits_and_what_runs_and_resume_completes_it() {
     assert!(cluster.project.records().iter().all(|record| record.outcome.kind() == "interrupted"));
     let stopped = cluster.project.started();
     prints(cluster.orchestrate(&["stop"]).code(0), "nothing runs in ");
-    cluster.project.let_go();
+    cluster.project.release_workers();
     cluster.orchestrate(&["resume"]).code(0);
     cluster.project.assert_complete(4, stopped + 4);
 }
 
 #[test]
-fn a_task_that_slurm_lost_is_handed_over_again_and_one_that_ended_is_not() {
+fn a_lost_task_is_submitted_again_and_an_ended_one_is_not() {
     let cluster = Cluster::new(3, "");
-    cluster.order("fate-0", "NODE_FAIL");
-    cluster.order("fate-1", "TIMEOUT");
+    cluster.cause("fate-0", "NODE_FAIL");
+    cluster.cause("fate-1", "TIMEOUT");
     let run = cluster.orchestrate(&["run", "t.yaml"]).code(10);
     let run = run.says("run1: Slurm's task 101_0 was lost, because its node failed; it is handed over again");
     run.says("Slurm's task 101_1 was ended by Slurm at its time limit");
@@ -163,50 +163,50 @@ fn a_task_that_slurm_lost_is_handed_over_again_and_one_that_ended_is_not() {
 }
 
 #[test]
-fn an_array_that_slurm_forgot_is_handed_over_again() {
+fn an_array_that_slurm_forgot_is_submitted_again() {
     let cluster = Cluster::new(2, "");
-    cluster.order("hold", "Resources");
+    cluster.cause("hold", "Resources");
     let mut run = cluster.start(&["run", "t.yaml"]);
     run.wait_for_line("2 queued (Resources)");
-    cluster.order("forget-101", "");
-    cluster.no_longer("hold");
+    cluster.cause("forget-101", "");
+    cluster.cease("hold");
     run.wait().code(0).says("is no longer known to Slurm; it is handed over again");
     cluster.project.assert_complete(2, 2);
 }
 
 #[test]
-fn a_submission_whose_answer_was_lost_is_found_again() {
+fn a_submission_with_a_lost_answer_is_found_again() {
     let cluster = Cluster::new(2, "");
-    cluster.order("lose-answer", "");
+    cluster.cause("lose-answer", "");
     cluster.orchestrate(&["run", "t.yaml"]).code(0).says("not handed to Slurm yet: ");
     cluster.project.assert_complete(2, 2);
     assert_eq!(cluster.arrays().len(), 1, "Slurm had it");
 }
 
 #[test]
-fn without_an_answer_nothing_is_lost_and_slurm_is_asked_again() {
+fn slurm_is_asked_again_if_it_does_not_answer() {
     let cluster = Cluster::new(2, "");
-    cluster.order("dead", "");
+    cluster.cause("dead", "");
     let mut run = cluster.start(&["run", "t.yaml"]);
     run.wait_for_line("Unable to contact slurm controller");
-    run.wait_for_line("nothing is lost, and it is tried again");
-    cluster.no_longer("dead");
+    run.wait_for_line("nothing is lost, and orchestrate tries again");
+    cluster.cease("dead");
     run.wait().code(0);
     cluster.project.assert_complete(2, 2);
     assert_eq!(cluster.arrays().len(), 1);
 }
 
 #[test]
-fn a_failure_is_the_jobs_and_not_slurms() {
+fn a_failed_job_is_no_failure_of_slurm() {
     let cluster = Cluster::with(|_| Matrix::new("t").behave(&["exit3"]).env(on_slurm("")));
     let run = cluster.orchestrate(&["run", "t.yaml"]).code(10);
     run.says("FAILED cpu_m_fp32_bs4_run1 exited with code 3");
     assert_eq!(cluster.project.record().outcome.kind(), "exited");
-    assert_eq!(cluster.arrays().len(), 1, "a verdict is not tried again by itself");
+    assert_eq!(cluster.arrays().len(), 1, "a failed job is not retried automatically");
 }
 
 #[test]
-fn a_task_that_leaves_a_job_says_why() {
+fn a_task_that_skips_a_job_reports_the_reason() {
     let cluster = Cluster::with(|_| Matrix::new("t").env(format!("{}, host: elsewhere", on_slurm(""))));
     let run = cluster.orchestrate(&["run", "t.yaml"]).code(10);
     run.says("the env `cpu` belongs on the host elsewhere, but this is ");
@@ -214,25 +214,25 @@ fn a_task_that_leaves_a_job_says_why() {
 }
 
 #[test]
-fn a_task_that_slurm_runs_twice_at_once_runs_each_job_once() {
+fn a_task_that_slurm_runs_twice_concurrently_runs_each_job_once() {
     let cluster = Cluster::waiting(2, "pack: 2");
     let run = cluster.start(&["run", "t.yaml"]);
     cluster.project.wait_started(1);
     let again = cluster.start(&["run-task", &cluster.frozen().display().to_string(), "0"]);
-    cluster.project.let_go();
+    cluster.project.release_workers();
     again.wait().code(0);
     run.wait().code(0);
     cluster.project.assert_complete(2, 2);
 }
 
 #[test]
-fn where_there_is_no_slurm_its_jobs_are_not_here_and_the_others_run() {
+fn without_slurm_only_the_other_jobs_run() {
     let cluster = Cluster::with(|_| Matrix::new("t").env(on_slurm("")));
     cluster.also_run_here();
     fs::remove_file(cluster.project.path("bin/sbatch")).unwrap();
     let bare = |arguments: &[&str]| {
         let mut command = cluster.project.command(arguments);
-        // This machine might have a Slurm of its own.
+        // This machine might have a real Slurm.
         command.env("PATH", cluster.project.path("bin"));
         Running::start(command).wait()
     };
@@ -245,7 +245,7 @@ fn where_there_is_no_slurm_its_jobs_are_not_here_and_the_others_run() {
 }
 
 #[test]
-fn a_dry_run_prints_what_would_be_handed_over_and_hands_over_nothing() {
+fn a_dry_run_prints_the_submission_and_submits_nothing() {
     let cluster = Cluster::new(3, "pack: 2, time: 2h, setup: [\"module load cuda/12\"]");
     let printed = cluster.orchestrate(&["run", "t.yaml", "--dry-run"]).code(0);
     let printed =
@@ -266,10 +266,10 @@ fn a_matrix_can_have_local_envs_beside_those_of_slurm() {
 }
 
 #[test]
-fn a_task_refuses_what_is_no_submission_of_it() {
+fn a_task_refuses_invalid_submissions() {
     let cluster = Cluster::new(1, "");
     cluster.orchestrate(&["run", "t.yaml"]).code(0);
-    cluster.orchestrate(&["run-task", "t.yaml", "0"]).code(2).says("t.yaml is no submission");
+    cluster.orchestrate(&["run-task", "t.yaml", "0"]).code(2).says("t.yaml is not a submission");
     cluster.orchestrate(&["run-task", "none.json", "0"]).code(12).says("cannot read none.json");
     let frozen = cluster.frozen();
     cluster
@@ -279,25 +279,25 @@ fn a_task_refuses_what_is_no_submission_of_it() {
     let text = fs::read_to_string(&frozen).unwrap();
     fs::write(&frozen, text.replace("\"keep_going\": false", "\"keep_going\": true")).unwrap();
     let torn = cluster.orchestrate(&["run-task", &frozen.display().to_string(), "0"]).code(12);
-    torn.says("its seal does not hold");
+    torn.says("its seal does not match");
     wait_for("the queue", || cluster.arrays().len() == 1);
 }
 
 #[test]
-fn a_job_that_waits_in_the_queue_is_stopped_alone_if_its_task_has_no_other() {
+fn a_queued_job_is_stopped_alone_only_if_its_task_has_no_other() {
     let cluster = Cluster::new(3, "");
-    cluster.order("hold", "Priority");
+    cluster.cause("hold", "Priority");
     let mut run = cluster.start(&["run", "t.yaml"]);
     run.wait_for_line("3 queued (Priority)");
     let stopped = cluster.orchestrate(&["stop", "cpu_m_fp32_bs4_run2"]).code(0);
     prints(stopped, "cancelled the task of cpu_m_fp32_bs4_run2-")
         .says("`orchestrate resume t` runs it again");
-    cluster.no_longer("hold");
+    cluster.cease("hold");
     run.wait().code(10).says("Slurm's task 101_1 was cancelled");
     cluster.project.assert_complete(2, 2);
 
     let packed = Cluster::new(3, "pack: 3");
-    packed.order("hold", "Priority");
+    packed.cause("hold", "Priority");
     let mut run = packed.start(&["run", "t.yaml"]);
     run.wait_for_line("3 queued (Priority)");
     let refused = packed.orchestrate(&["stop", "cpu_m_fp32_bs4_run2"]).code(12);
@@ -309,7 +309,7 @@ fn a_job_that_waits_in_the_queue_is_stopped_alone_if_its_task_has_no_other() {
 }
 
 #[test]
-fn what_the_user_prefers_to_see_of_slurm_hides_no_task() {
+fn squeue_settings_of_the_user_hide_no_task() {
     let cluster = Cluster::waiting(2, "");
     let prefers = [("SQUEUE_PARTITION", "other"), ("SCANCEL_STATE", "PENDING")];
     let mut run = cluster.project.start_with_variables(&["run", "t.yaml"], &prefers);
@@ -322,20 +322,20 @@ fn what_the_user_prefers_to_see_of_slurm_hides_no_task() {
 }
 
 #[test]
-fn a_request_to_cancel_that_slurm_forgot_is_made_again() {
+fn a_lost_cancellation_is_repeated() {
     let cluster = Cluster::waiting(1, "");
     let run = cluster.start(&["run", "t.yaml"]);
     cluster.project.wait_started(1);
-    cluster.order("lose-cancel", "");
+    cluster.cause("lose-cancel", "");
     prints(cluster.orchestrate(&["stop"]).code(0), "cancelled 1 task of t with Slurm");
     cluster.project.assert_quiet();
     run.wait().code(11);
 }
 
 #[test]
-fn a_task_that_slurm_lists_after_its_jobs_are_done_is_ended() {
+fn a_task_listed_after_its_jobs_are_done_is_ended() {
     let cluster = Cluster::new(2, "");
-    cluster.order("linger", "");
+    cluster.cause("linger", "");
     let run = cluster.orchestrate(&["run", "t.yaml"]).code(0);
     run.says("Slurm's task 101_0 is ended: it is still listed, and its jobs are done");
     cluster.project.assert_complete(2, 2);
@@ -344,10 +344,10 @@ fn a_task_that_slurm_lists_after_its_jobs_are_done_is_ended() {
 }
 
 #[test]
-fn what_stop_took_back_starts_nothing_if_slurm_has_it_after_all() {
+fn a_withdrawn_submission_starts_nothing_if_slurm_has_it() {
     let cluster = Cluster::new(1, "");
-    cluster.order("lose-answer", "");
-    cluster.order("hold", "Priority");
+    cluster.cause("lose-answer", "");
+    cluster.cause("hold", "Priority");
     let mut run = cluster.start(&["run", "t.yaml"]);
     run.wait_for_line("not handed to Slurm yet");
     run.signal(Signal::SIGKILL);

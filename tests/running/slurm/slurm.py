@@ -1,18 +1,18 @@
-"""A Slurm for tests: sbatch, squeue, scancel and scontrol over files in one directory, with what a real one does wrong.
+"""A fake Slurm: sbatch, squeue, scancel and scontrol over files in one directory, with the faults of a real one.
 
     python3 slurm.py STATE sbatch|squeue|scancel|scontrol ARGUMENTS
 
-STATE holds `array-<id>.json` for each array. What a test wants to go wrong is a file there:
+STATE contains `array-<id>.json` for each array. A test causes a fault by a file there:
 
-    dead             nobody answers
-    lose-answer      the next submission is accepted, and its answer is lost
-    fate-<task>      the next task of this number ends at once in the state that the file names
+    dead             the controller does not answer
+    lose-answer      the next submission is accepted, but its answer is lost
+    fate-<task>      the next task of this number ends immediately in the state in the file
     hold             tasks stay pending, for the reason in the file
-    forget-<id>      nobody has ever heard of this array
-    lose-cancel      the next request to cancel is accepted and forgotten
+    forget-<id>      this array is unknown
+    lose-cancel      the next cancellation is accepted, but has no effect
     linger           tasks stay listed as running after their end
 
-A controller of its own, started by sbatch, runs the tasks of an array, two at a time, until none is left.
+For each array, sbatch starts a controller, which runs its tasks, two at a time, until none is left.
 """
 
 import contextlib
@@ -27,7 +27,7 @@ import time
 
 STATE = pathlib.Path(sys.argv[1])
 SLOTS = 2
-# The longest life of a controller: only that of a failing test.
+# The longest life of a controller, reached only in failing tests.
 BOUND = 300
 LIVE = ("PENDING", "RUNNING")
 
@@ -89,7 +89,7 @@ def sbatch(arguments):
 
 
 def squeue(arguments):
-    # A user can prefer to see some tasks only.
+    # A user can have settings that hide tasks.
     if os.environ.get("SQUEUE_PARTITION", "main") != "main":
         return
     names = option(arguments, "name").split(",")
@@ -151,7 +151,7 @@ def start(array, running):
         with contextlib.suppress(FileNotFoundError):
             task["reason"] = (STATE / "hold").read_text().strip()
             continue
-        # Whoever forgets it and then lets go must not see it start.
+        # A test that forgets the array and then removes `hold` must not see the task start.
         if not is_known(array["id"]):
             return
         fate = STATE / f"fate-{number}"

@@ -24,7 +24,7 @@ pub(super) struct Server {
 #[derive(Debug)]
 pub(super) struct Answer {
     pub(super) status: u16,
-    /// By their names in small letters.
+    /// By their names in lower case.
     pub(super) headers: BTreeMap<String, String>,
     pub(super) body: String,
 }
@@ -112,7 +112,7 @@ impl Events {
     /// Waits until the connection is closed by the server.
     pub(super) fn wait_for_end(mut self) {
         let mut rest = Vec::new();
-        // What was cut off ends in an error.
+        // A connection that was cut off ends in an error.
         let _ = self.lines.read_to_end(&mut rest);
     }
 }

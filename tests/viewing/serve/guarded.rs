@@ -56,7 +56,7 @@ fn path_traversal_reaches_no_file() {
         assert!([400, 404].contains(&answer.status), "{target}: {answer:?}");
         assert!(!answer.body.contains(SECRET) && !answer.body.contains("root:"), "{target}: {answer:?}");
     }
-    // The server is as it was.
+    // The server still works.
     assert_eq!(server.get("/plan/t/summary.csv").headers["content-type"], "text/csv; charset=utf-8");
 }
 
@@ -159,7 +159,7 @@ fn two_hundred_viewers_leak_nothing() {
         viewer.wait("change", |now| now != version);
     }
     assert_eq!(server.get("/").status, 200, "there is room for others");
-    // As a client that is killed: the connection breaks off.
+    // As if the clients were killed: the connections break.
     drop(viewers);
     wait_for("the end of their connections", || open_files(&server) <= before);
 }

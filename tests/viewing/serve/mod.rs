@@ -1,4 +1,4 @@
-//! `serve`: live pages while jobs run, after a restart, and for requests that are refused.
+//! `serve`: live pages while jobs run and after a restart, and refused requests.
 
 mod client;
 mod guarded;
@@ -43,7 +43,7 @@ fn job(project: &Project, batch: u32) -> String {
     found.unwrap()
 }
 
-/// Waits for a version of the page at `target` that has all of `words`. Each version is announced by `events`.
+/// Waits for a version of the page at `target` that contains all of `words`. Each version is announced by `events`.
 #[track_caller]
 fn wait_for_page(server: &Server, target: &str, events: &mut Events, words: &[&str]) -> String {
     loop {
@@ -90,7 +90,7 @@ fn pages_follow_a_run_from_an_empty_store_to_its_report() {
 }
 
 #[test]
-fn the_page_of_a_job_has_its_logs_and_what_is_added_to_them() {
+fn the_page_of_a_job_has_its_growing_logs() {
     let project = project();
     let run = project.start(&["run", "t.yaml"]);
     let target = format!("/job/{}/", job(&project, 4));
@@ -104,14 +104,14 @@ fn the_page_of_a_job_has_its_logs_and_what_is_added_to_them() {
     let mut events = server.events(&target);
     let size = fs::metadata(&stdout).unwrap().len();
     events.wait("logs", |sizes| sizes.contains(&format!("\"stdout.log\":{size}")));
-    // As a worker does, with an escape sequence.
+    // As by a worker, with an escape sequence.
     let mut log = OpenOptions::new().append(true).open(&stdout).unwrap();
     log.write_all("loss \u{1b}[31m0.5\u{1b}[0m é\n".as_bytes()).unwrap();
     let added = fs::metadata(&stdout).unwrap().len();
     events.wait("logs", |sizes| sizes.contains(&format!("\"stdout.log\":{added}")));
     let piece = server.get(&format!("{target}attempt/1/log/stdout.log?from={size}")).json();
     assert_eq!((&piece["text"], &piece["end"]), (&"loss 0.5 é\n".into(), &added.into()));
-    // Of a large log, the end is shown.
+    // Only the end of a large log is shown.
     log.write_all("a long line of words\n".repeat(10_000).as_bytes()).unwrap();
     let page = server.page(&target);
     assert!(page.contains("the last 64.0 KiB of 205") && page.len() < 100_000, "{page}");
@@ -127,7 +127,7 @@ fn the_page_of_a_job_has_its_logs_and_what_is_added_to_them() {
 }
 
 #[test]
-fn a_failed_job_says_why_and_a_link_out_of_the_store_is_no_log() {
+fn a_failed_job_shows_its_reason_and_no_file_outside_the_store() {
     let project = Project::with(Matrix::new("t").behave(&["exit3"]));
     project.orchestrate(&["run", "t.yaml"]).code(10);
     fs::write(project.path("secret"), "a secret outside of the store").unwrap();
@@ -192,7 +192,7 @@ fn another_server_takes_over_the_port_and_a_busy_port_is_named() {
 }
 
 #[test]
-fn a_store_that_is_not_there_is_an_error() {
+fn a_missing_store_is_an_error() {
     let project = Project::new();
     let ended = project.orchestrate(&["serve"]).code(4).says("there is no store at ");
     ended.says("hint: run a matrix first");

@@ -1,7 +1,7 @@
 //! Every threshold at its boundary: a number that equals it, and the nearest numbers on either side.
 //!
-//! Each case is a study whose number is known exactly, and the threshold is moved to that number. So nothing is
-//! rounded, and a rule that compares the number with anything but the threshold in force fails too.
+//! Each case is a study with an exactly known number, and the threshold is moved to that number. So no number is
+//! rounded, and a rule that compares the number with anything except the threshold in force fails too.
 
 use std::collections::BTreeMap;
 
@@ -140,7 +140,7 @@ fn counted() -> StudyBuilder {
     })
 }
 
-/// What a gap with this ratio and interval says about the host.
+/// The verdict of a gap with this ratio and interval.
 fn verdict(ratio: f64, [low, high]: [f64; 2], thresholds: Thresholds) -> Verdict {
     let study = gap().build();
     let analysis = analyse(&study);
@@ -189,8 +189,8 @@ fn cases(threshold: Threshold) -> Vec<Case> {
                     names(&study)[0] == ["contended"]
                 }
             };
-            let mut cases = case("processors that others kept busy", number, contended(false));
-            cases.extend(case("processors that the hypervisor took", number, contended(true)));
+            let mut cases = case("processors kept busy by other processes", number, contended(false));
+            cases.extend(case("processors taken by the hypervisor", number, contended(true)));
             cases
         }
         Threshold::ForeignAbove => marked("contended", 0.125, || third(0.125, 1024, 0.0)),
@@ -205,7 +205,7 @@ fn cases(threshold: Threshold) -> Vec<Case> {
             let mut study = study.build();
             let [first, second] = &mut study.spans[..] else { unreachable!() };
             second.started_at = first.ended_at - TimeDelta::seconds(8);
-            // The span of the first run is that of its record, so only this run sees the other one.
+            // Only the span of the first run is that of its record, so only this run overlaps the other one.
             names(&study)[0] == ["contended"]
         }),
         Threshold::ThrottledShare => {
@@ -328,7 +328,7 @@ fn cases(threshold: Threshold) -> Vec<Case> {
             cases
         }
         Threshold::DataGap => {
-            // Nobody waits for longer than the whole window.
+            // A wait cannot be longer than the whole window.
             let verdict = |ratio, interval, thresholds: Thresholds| {
                 verdict(ratio, interval, thresholds.with(Threshold::DataWaitShare, 1.0))
             };
@@ -416,7 +416,7 @@ fn cases(threshold: Threshold) -> Vec<Case> {
 
 /// Catches "from" instead of "above", a constant instead of the threshold, and the wrong threshold.
 #[test]
-fn every_threshold_is_passed_as_declared_and_nowhere_else() {
+fn every_threshold_is_passed_exactly_as_declared() {
     let mut wrong = Vec::new();
     for threshold in Threshold::all() {
         let (name, cases) = (threshold.name(), cases(threshold));
@@ -432,5 +432,5 @@ fn every_threshold_is_passed_as_declared_and_nowhere_else() {
             }
         }
     }
-    assert!(wrong.is_empty(), "a number passes a threshold otherwise than declared:\n{}", wrong.join("\n"));
+    assert!(wrong.is_empty(), "numbers that do not pass a threshold as declared:\n{}", wrong.join("\n"));
 }

@@ -1,4 +1,4 @@
-//! Doubts about rows.
+//! Marks of rows.
 
 use super::*;
 use crate::job::{Key, ParamValue};
@@ -8,7 +8,7 @@ fn row_marks_of(study: &Study) -> Vec<Vec<String>> {
 }
 
 #[test]
-fn scattered_runs_raise_a_doubt_about_their_row() {
+fn scattered_runs_mark_their_row() {
     let with = |rates: &[f64]| StudyBuilder::new().runs("cpu", "resnet18", 16, rates).build();
     assert_eq!(row_marks_of(&with(&[10.0, 20.0])), [[""; 0]], "two runs decide nothing");
     assert_eq!(
@@ -64,19 +64,19 @@ fn settings_that_silently_differ_between_envs_are_reported() {
     );
 }
 
-/// On a processor without instructions for bf16, what emulates it makes most of the difference.
+/// On a processor without bf16 instructions, the emulating library determines most of the time.
 #[test]
-fn what_multiplies_bf16_differs() {
+fn libraries_that_multiply_bf16_are_compared() {
     let trained = |env: &str, products: &str| {
         let (key, products) = (key(env, "resnet18", 16, 1), products.to_owned());
-        let tell = move |record: &mut Record| {
+        let change = move |record: &mut Record| {
             record.measurement.as_mut().unwrap().details.bf16_products = Some(products);
         };
-        (key, tell)
+        (key, change)
     };
     let marks = |of_one: &str, of_other: &str| {
-        let ((one, tell_one), (other, tell_other)) = (trained("a", of_one), trained("b", of_other));
-        let builder = StudyBuilder::new().run_with(one, 40.0, tell_one).run_with(other, 2.0, tell_other);
+        let ((one, change_one), (other, change_other)) = (trained("a", of_one), trained("b", of_other));
+        let builder = StudyBuilder::new().run_with(one, 40.0, change_one).run_with(other, 2.0, change_other);
         row_marks_of(&builder.build()).swap_remove(0)
     };
     assert_eq!(marks("single", "libtorch"), ["settings-differ: against b: bf16 products single / libtorch"]);
@@ -84,24 +84,24 @@ fn what_multiplies_bf16_differs() {
     assert_eq!(marks("onednn", "single"), [""; 0], "the processor of one of them has AVX-512");
 }
 
-/// PyTorch has two names, and an optimizer two phrases. A script that trains as the shipped worker has no doubt.
+/// PyTorch has two names, and an optimizer two phrases. A script that trains like the shipped worker has no mark.
 #[test]
-fn a_script_is_compared_with_the_shipped_worker_by_what_both_mean() {
+fn a_script_and_the_shipped_worker_are_compared_by_meaning() {
     let script = |torch: &str, optimizer: &str| {
         let trained = |env: &str, library: &'static str, version: &str, optimizer: &str| {
             let (version, optimizer) = (version.to_owned(), optimizer.to_owned());
-            let tell = move |record: &mut Record| {
+            let change = move |record: &mut Record| {
                 let details = &mut record.measurement.as_mut().unwrap().details;
                 details.versions = [(library.to_owned(), version)].into();
                 details.optimizer = Some(optimizer);
             };
-            (key(env, "resnet18", 16, 1), tell)
+            (key(env, "resnet18", 16, 1), change)
         };
         let shipped = "fused SGD, learning rate 0.01, momentum 0.9, weight decay 0.0001";
-        let (one, tell_one) = trained("a", "libtorch", "2.11.0", shipped);
-        let (other, tell_other) = trained("b", "torch", torch, optimizer);
+        let (one, change_one) = trained("a", "libtorch", "2.11.0", shipped);
+        let (other, change_other) = trained("b", "torch", torch, optimizer);
         let study =
-            StudyBuilder::new().run_with(one, 10.0, tell_one).run_with(other, 20.0, tell_other).build();
+            StudyBuilder::new().run_with(one, 10.0, change_one).run_with(other, 20.0, change_other).build();
         row_marks_of(&study).swap_remove(0)
     };
     let same = "SGD, learning rate 0.01, momentum 0.9, weight decay 1e-04, fused";
@@ -114,7 +114,7 @@ fn a_script_is_compared_with_the_shipped_worker_by_what_both_mean() {
           weight decay 0.0001 / 0"
         ]
     );
-    assert_eq!(script("2.11.0+cpu", "SGD, learning rate 0.01"), [""; 0], "what it does not name is unknown");
+    assert_eq!(script("2.11.0+cpu", "SGD, learning rate 0.01"), [""; 0], "unnamed constants are unknown");
 }
 
 #[test]
@@ -137,7 +137,7 @@ fn threads_do_not_count_with_an_accelerator() {
 }
 
 #[test]
-fn rows_that_nobody_compares_can_differ() {
+fn rows_that_are_not_compared_can_differ() {
     let other = |key: Key| {
         let study = StudyBuilder::new()
             .run("a", "resnet18", 16, 1, 10.0)
@@ -149,12 +149,12 @@ fn rows_that_nobody_compares_can_differ() {
     assert_eq!(other(key("b", "vgg16", 16, 1)), 0);
     assert_eq!(other(key("b", "resnet18", 32, 1)), 0);
     assert_eq!(other(key("a", "resnet18", 16, 2)), 0, "two rows of one config are not two envs");
-    // What only one of the two reports cannot be compared.
+    // A fact of only one of the two cannot be compared.
     let tf32 = two_envs(Device::Cpu, |record| effective(record).tf32 = Some(true));
     assert_eq!(row_marks_of(&tf32), [[""; 0]; 2]);
 }
 
-/// Of several rows of the other env, the nearest is named; an equal one silences the mark.
+/// Of several rows of the other env, the nearest is named. With an equal one there is no mark.
 #[test]
 fn a_row_is_compared_with_the_nearest_row_of_the_other_env() {
     let beside = |settings: &[&[&'static str]]| {

@@ -1,11 +1,11 @@
-//! The declaration of each mark, compared with its effect.
+//! The declaration of each mark matches its effect.
 
 use super::*;
 
 /// Examples of every mark. A match, so that a new mark needs an example.
 fn examples(name: MarkName) -> Vec<Mark> {
     match name {
-        MarkName::Contended => vec![Mark::Contended { by: "others were at work".into() }],
+        MarkName::Contended => vec![Mark::Contended { by: "other processes were busy".into() }],
         MarkName::Unsettled => vec![Mark::Unsettled { by: "others kept 1.20 processors busy".into() }],
         MarkName::Throttled => vec![Mark::Throttled { by: "it was hot".into() }],
         MarkName::QuotaThrottled => {
@@ -51,7 +51,7 @@ fn every_mark() -> Vec<Mark> {
     MarkName::all().flat_map(examples).collect()
 }
 
-/// A mark names its number and its threshold.
+/// A sentence contains the number and the threshold.
 #[test]
 fn marks_read_as_sentences() {
     let marks = every_mark();
@@ -65,7 +65,7 @@ fn marks_read_as_sentences() {
 
 /// A decrease of more than the median: from 10 s to 1 s, iterations did not become 164 % shorter.
 #[test]
-fn a_trend_names_the_number_that_it_is_a_share_of() {
+fn a_trend_names_the_base_of_its_percentage() {
     let falling: Vec<f64> = (0..12).map(|i| 10.0 - 9.0 * f64::from(i) / 11.0).collect();
     let study = StudyBuilder::new().run("cpu", "resnet18", 16, 1, 10.0);
     let study = study.seconds(crate::protocol::IterationClock::Host, &falling).build();
@@ -133,7 +133,7 @@ fn cases(name: MarkName) -> Option<[Vec<&'static str>; 2]> {
 }
 
 #[test]
-fn every_mark_has_a_threshold_or_a_case_of_its_own() {
+fn every_mark_has_a_threshold_or_a_case() {
     for name in MarkName::all() {
         let has_threshold = !name.declaration().thresholds.is_empty();
         let text = name.as_str();
@@ -141,14 +141,14 @@ fn every_mark_has_a_threshold_or_a_case_of_its_own() {
             None => assert!(has_threshold, "{text} has neither a threshold nor a case"),
             Some([with, without]) => {
                 assert_eq!((with, without), (vec![text], vec![]), "{text}");
-                assert!(!has_threshold, "{text} has thresholds, which have cases of their own");
+                assert!(!has_threshold, "{text} has thresholds, which have separate cases");
             }
         }
     }
 }
 
 #[test]
-fn the_declaration_decides_what_counts() {
+fn the_declaration_decides_which_runs_count() {
     for mark in every_mark() {
         let (leaves_out, voids) = match MarkName::from(&mark).declaration().effect {
             Effect::Kept(_) => (false, false),
@@ -159,9 +159,9 @@ fn the_declaration_decides_what_counts() {
     }
 }
 
-/// Doubts about rows and comparisons leave no run out, since nobody could say which.
+/// Marks of rows and comparisons leave no run out, since no single run is to blame.
 #[test]
-fn only_doubts_about_runs_leave_runs_out() {
+fn only_marks_of_runs_leave_runs_out() {
     for mark in every_mark() {
         let is_about_a_run = MarkName::from(&mark).declaration().scope == Scope::Run;
         assert!(is_about_a_run || !mark.disqualifies(), "{}", mark.name());

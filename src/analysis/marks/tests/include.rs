@@ -1,4 +1,4 @@
-//! What leaves a run out, and what includes it.
+//! Marked runs in statistics: left out, or included on request.
 
 use super::*;
 use crate::analysis::table;
@@ -43,7 +43,7 @@ fn marked_runs_are_left_out_or_included_and_both_are_reported() {
         assert_eq!(
             column(&table::metrics(&analysis).table(), "marks"),
             ["none", "contended", "unsynchronised"],
-            "marks are listed in either case"
+            "marks are listed with and without the switch"
         );
         assert_eq!(column(&table::summary(&analysis).table(), "included_marked"), [included]);
         let said = analysis.findings.iter().any(|finding| finding.text.starts_with(says));
@@ -51,9 +51,9 @@ fn marked_runs_are_left_out_or_included_and_both_are_reported() {
     }
 }
 
-/// Doubts that leave no run out are reported, those of one name in one sentence.
+/// Marks that leave no run out are reported in one sentence per name.
 #[test]
-fn doubts_about_counted_runs_are_reported_by_name() {
+fn marks_of_counted_runs_are_reported_by_name() {
     let mut slow = vec![1.0; 12];
     slow[0] = 2.5;
     let study = StudyBuilder::new()
@@ -71,9 +71,9 @@ fn doubts_about_counted_runs_are_reported_by_name() {
     assert!(texts.iter().any(|text| text.starts_with(says)), "{texts:?}");
 }
 
-/// Submission times say nothing about single iterations.
+/// Submission times are not the times of single iterations.
 #[test]
-fn only_a_synchronised_clock_raises_doubts() {
+fn only_a_synchronised_clock_raises_marks() {
     let mut slow = vec![1.0; 12];
     slow[0] = 2.5;
     let marks = |clock| {

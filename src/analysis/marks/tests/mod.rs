@@ -1,4 +1,4 @@
-//! Each mark both ways: beyond its threshold, and just short of it.
+//! Each mark on both sides of its threshold.
 
 mod boundaries;
 mod compare;
@@ -43,7 +43,7 @@ fn foreign_work_and_stolen_time_are_contention() {
 
 /// The kernel counts each processor's time in hundredths of a second: over 20 ms, two processors can look like five.
 #[test]
-fn a_job_that_is_too_short_to_judge_is_not_contended() {
+fn very_short_jobs_are_not_contended() {
     let lasting = |seconds: f64| {
         one(|record| {
             let process = record.process.as_mut().unwrap();
@@ -66,7 +66,7 @@ fn permitted_neighbours_are_not_contention() {
 }
 
 #[test]
-fn the_settings_that_make_seconds_doubtful_are_marked() {
+fn marks_settings_that_make_seconds_doubtful() {
     let unsynchronised = one(|record| record.measurement.as_mut().unwrap().synchronized = false);
     assert_eq!(unsynchronised, ["unsynchronised"]);
     let threads = one(|record| record.measurement.as_mut().unwrap().effective.settings.set("threads", 3));
@@ -89,11 +89,11 @@ fn threads_are_too_many_only_if_the_processors_are_counted() {
 }
 
 #[test]
-fn a_start_after_a_wait_in_vain_is_marked() {
+fn marks_a_start_after_the_gate_timed_out() {
     let gate = |gave_up: Option<&str>| {
         one(|record| record.observed.gate = Some(Gate { waited_s: 3.0, gave_up: gave_up.map(str::to_owned) }))
     };
-    assert!(gate(None).is_empty(), "a wait that ended well");
+    assert!(gate(None).is_empty(), "the gate was satisfied");
     assert_eq!(gate(Some("others keep 1.00 processors busy")), ["unsettled"]);
     assert!(Mark::Unsettled { by: Sentence::default() }.disqualifies());
 }
@@ -119,7 +119,7 @@ fn a_loss_that_is_not_finite_is_marked_and_the_time_still_counts() {
     );
 }
 
-/// A worker that writes its losses need not say which one was the first that was not finite.
+/// A worker that writes its losses need not report the first non-finite one separately.
 #[test]
 fn a_loss_in_iterations_csv_that_is_not_finite_is_marked() {
     let mut study = StudyBuilder::new().run("cpu", "resnet18", 16, 1, 10.0).build();
@@ -138,7 +138,7 @@ fn a_loss_in_iterations_csv_that_is_not_finite_is_marked() {
     assert_eq!(diverging_at(7), [Mark::Diverged { iteration: 7 }]);
 }
 
-/// A mistake of the seed reports: two matrices at once on one laptop.
+/// A mistake of the seed reports: two simultaneous matrices on one laptop.
 #[test]
 fn runs_that_overlap_on_one_host_are_contended_and_left_out() {
     let overlap = |other_host: bool, beside: bool| {

@@ -1,4 +1,4 @@
-//! Doubts that the other runs raise.
+//! Marks from the comparison with other runs.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use crate::job::Key;
 use crate::record::{Readings, Sensor, Telemetry};
 
 /// Sets the processor time of `cores` processors, the share of it in the system, and involuntary switches per second.
-/// Nobody else uses the host.
+/// No other process uses the host.
 fn busy(record: &mut Record, cores: f64, system_share: f64, switches_per_s: f64) {
     let wall = record.wall_s();
     let process = record.process.as_mut().unwrap();
@@ -28,11 +28,11 @@ fn runs(all: &[(f64, f64, f64)]) -> Study {
     builder.build()
 }
 
-/// A mistake of the seed reports, with its numbers. MobileNetV2 ran at 1.74 images/s instead of 5.3 to 6.5 alone. It
-/// had some 490 000 involuntary switches per second instead of 75 000, and 45 to 65 % of the time in the system instead
-/// of 18 to 20 %.
+/// A mistake of the seed reports, with its numbers. MobileNetV2 ran at 1.74 images/s instead of 5.3 to 6.5 without
+/// other jobs. It had some 490 000 involuntary switches per second instead of 75 000, and 45 to 65 % of the time in
+/// the system instead of 18 to 20 %.
 #[test]
-fn two_matrices_at_once_show_in_switches_and_system_time() {
+fn simultaneous_matrices_are_visible_in_switches_and_system_time() {
     let study = runs(&[
         (5.3, 0.18, 74_000.0),
         (1.74, 0.45, 488_000.0),
@@ -56,7 +56,7 @@ fn two_matrices_at_once_show_in_switches_and_system_time() {
 }
 
 /// The first run with `torch.compile` starts as many compilers as there are processors. They preempt each other and the
-/// worker. The others find what it compiled.
+/// worker. Later runs find the compiled network.
 #[test]
 fn a_worker_that_compiles_before_its_window_is_not_contended() {
     let study = |in_window: [Option<u64>; 3], in_life: [f64; 3]| {
@@ -72,13 +72,13 @@ fn a_worker_that_compiles_before_its_window_is_not_contended() {
     };
     let compiles = [5000.0, 20.0, 20.0];
     assert_eq!(study([Some(10); 3], compiles), [true; 3]);
-    // Who counts nothing in the window is judged by the whole life, and a window that was disturbed shows.
+    // Without a count of the window, the whole life is judged. A disturbed window is detected.
     assert_eq!(study([None; 3], compiles), [false, true, true]);
     assert_eq!(study([Some(1_000_000), Some(10), Some(10)], [20.0; 3]), [false, true, true]);
 }
 
-/// A worker that was updated between two repeats counts switches of its window from then on. Those of its whole life,
-/// with the compilation of its network, are many more.
+/// A worker that was updated between two repeats counts switches of its window from then on. Those of its whole life
+/// are many more, because they include the compilation of its network.
 #[test]
 fn switches_of_a_window_are_not_compared_with_those_of_a_life() {
     let study = |in_windows: [Option<u64>; 5]| {
@@ -120,7 +120,7 @@ fn switches_and_system_time_each_have_a_threshold() {
 
 /// Three times a few switches are still few.
 #[test]
-fn an_idle_system_s_own_switches_are_tolerated() {
+fn switches_of_an_idle_system_are_tolerated() {
     let last = |switches| {
         let quiet = (10.0, 0.05, 20.0);
         names(&runs(&[quiet, quiet, (10.0, 0.05, switches)])).remove(2)
@@ -130,13 +130,13 @@ fn an_idle_system_s_own_switches_are_tolerated() {
 }
 
 #[test]
-fn two_runs_do_not_show_which_one_is_odd() {
+fn two_runs_do_not_identify_the_odd_one() {
     let study = runs(&[(10.0, 0.19, 75_000.0), (3.0, 0.6, 490_000.0)]);
     assert_eq!(names(&study), [[""; 0]; 2]);
 }
 
-/// One of three runs is left out, for others kept the host busy. The other two are still compared. Others' work only
-/// adds to what shows it, so the lower one cannot be too low.
+/// One of three runs is left out because other processes kept the host busy. The other two are still compared. Other
+/// work only adds to a trace, so the lower one cannot be too low.
 #[test]
 fn beside_a_bad_run_the_other_two_are_still_compared() {
     let beside = |first: (f64, f64), second: (f64, f64)| {
@@ -151,10 +151,10 @@ fn beside_a_bad_run_the_other_two_are_still_compared() {
     let quiet = (0.19, 75_000.0);
     assert_eq!(beside(quiet, quiet), [""; 0]);
     assert_eq!(beside((0.19, 224_000.0), quiet), [""; 0], "not three times as many");
-    let told = "contended: 226000 involuntary context switches per second; in the least disturbed other run of the row \
+    let expected = "contended: 226000 involuntary context switches per second; in the least disturbed other run of the row \
                 it was 75000 (threshold 225000)";
-    assert_eq!(beside((0.19, 226_000.0), quiet), [told]);
-    assert_eq!(beside(quiet, (0.19, 226_000.0)), [told], "in either order");
+    assert_eq!(beside((0.19, 226_000.0), quiet), [expected]);
+    assert_eq!(beside(quiet, (0.19, 226_000.0)), [expected], "in either order");
     assert_eq!(
         beside((0.33, 75_000.0), quiet),
         [
@@ -164,9 +164,9 @@ fn beside_a_bad_run_the_other_two_are_still_compared() {
     );
 }
 
-/// Switches per second of a host that slept are too few, and what heat does to them nobody knows.
+/// A host that slept has too few switches per second, and the effect of heat on them is unknown.
 #[test]
-fn only_a_run_that_others_disturbed_helps_out() {
+fn only_contended_runs_extend_a_small_baseline() {
     let with = |change: fn(&mut Record)| {
         let mut study = runs(&[(10.0, 0.19, 20_000.0), (10.0, 0.19, 75_000.0), (10.0, 0.19, 75_000.0)]);
         change(Arc::make_mut(study.cells[0].record.as_mut().unwrap()));
@@ -178,9 +178,9 @@ fn only_a_run_that_others_disturbed_helps_out() {
     assert_eq!(shared, [["contended"]; 3], "undisturbed, it would have had fewer still");
 }
 
-/// A disturbed run is found even if most other runs were disturbed, as long as those have marks of their own.
+/// A disturbed run is found even if most other runs were disturbed, as long as their own records show that.
 #[test]
-fn runs_with_marks_of_their_own_are_not_a_baseline() {
+fn marked_runs_are_not_in_the_baseline() {
     let disturbed = (3.0, 0.6, 490_000.0);
     let quiet = (10.0, 0.19, 75_000.0);
     let mut study = runs(&[disturbed, disturbed, quiet, quiet, disturbed]);
@@ -223,8 +223,8 @@ fn a_clock_that_differs_from_the_others_is_marked() {
         ["clock-changed: the processor's clock was 2700 MHz; in the other runs of the row it was 3000 MHz \
              (-10 %, threshold 5 %)"]
     );
-    assert!(last(0.0, true).is_empty(), "a clock that stood still was not read");
-    assert!(last(2700.0, false).is_empty(), "a clock before and after the window is another");
+    assert!(last(0.0, true).is_empty(), "a clock of 0 was not read");
+    assert!(last(2700.0, false).is_empty(), "a clock before and after the window does not count");
 }
 
 /// Beside a disturbed run, a clock is changed only if both others agree that it is.
@@ -243,8 +243,8 @@ fn beside_a_bad_run_a_clock_is_compared_with_the_nearest() {
         });
         let study = builder.build();
         let analysis = analyse(&study);
-        let told = |run: &crate::analysis::Run<'_>| run.marks.iter().map(ToString::to_string).collect();
-        analysis.runs[1..].iter().map(told).collect::<Vec<Vec<String>>>()
+        let texts = |run: &crate::analysis::Run<'_>| run.marks.iter().map(ToString::to_string).collect();
+        analysis.runs[1..].iter().map(texts).collect::<Vec<Vec<String>>>()
     };
     let none: Vec<String> = Vec::new();
     assert_eq!(
@@ -253,9 +253,9 @@ fn beside_a_bad_run_a_clock_is_compared_with_the_nearest() {
         "turbo of a busy host is lower"
     );
     assert_eq!(clocks([3000.0, 2860.0, 3000.0]), [none.clone(), none.clone()]);
-    let told = "clock-changed: the processor's clock was 2700 MHz; in the nearest other run of the row it was 3000 MHz \
+    let expected = "clock-changed: the processor's clock was 2700 MHz; in the nearest other run of the row it was 3000 MHz \
                 (-10 %, threshold 5 %)";
-    assert_eq!(clocks([3000.0, 2700.0, 3000.0]), [vec![told.to_owned()], none.clone()]);
+    assert_eq!(clocks([3000.0, 2700.0, 3000.0]), [vec![expected.to_owned()], none.clone()]);
     assert_eq!(clocks([2700.0, 2700.0, 3000.0])[0], none, "two of three");
 }
 
@@ -321,7 +321,7 @@ fn only_the_same_config_at_a_smaller_batch_reveals_a_spill() {
 
 /// Two of four runs at the smaller batch were disturbed, so the level is that of the other two.
 #[test]
-fn disturbed_runs_do_not_tell_how_fast_a_smaller_batch_is() {
+fn disturbed_runs_do_not_count_for_the_level_of_a_smaller_batch() {
     let at = |batch, repeat| Key { device: Device::Cuda(0), ..key("wsl", "resnet50", batch, repeat) };
     let smaller = [(100.0, 20.0), (100.0, 20.0), (10.0, 9e5), (10.0, 9e5)].into_iter().zip(1..);
     let builder = smaller.fold(StudyBuilder::new(), |builder, ((rate, switches), repeat)| {
@@ -332,9 +332,9 @@ fn disturbed_runs_do_not_tell_how_fast_a_smaller_batch_is() {
     assert_eq!(names(&study), [vec![], vec![], disturbed.clone(), disturbed, spilled]);
 }
 
-/// The runs of another host are no baseline, even between those of this one.
+/// The runs of another host are not in the baseline, even if interleaved with those of this one.
 #[test]
-fn only_runs_in_the_same_circumstances_are_a_baseline() {
+fn only_runs_in_equal_circumstances_are_in_the_baseline() {
     let switches = [20.0, 9e4, 20.0, 9e4, 20.0, 9e4];
     let builder = switches.into_iter().zip(1..).fold(StudyBuilder::new(), |builder, (switches, repeat)| {
         builder.run_with(key("cpu", "resnet18", 16, repeat), 10.0, |record| {

@@ -1,10 +1,10 @@
-//! Doubts that sensors raise.
+//! Marks from sensors.
 
 use super::*;
 use crate::record::{ForeignProcess, GpuTelemetry, Readings, Sensor, Telemetry};
 
 /// The marks of a run with this telemetry, as text.
-fn told(device: Device, telemetry: Telemetry) -> Vec<String> {
+fn marks_of(device: Device, telemetry: Telemetry) -> Vec<String> {
     let key = crate::job::Key { device, ..key("e", "resnet18", 16, 1) };
     let study =
         StudyBuilder::new().run_with(key, 10.0, |record| record.observed.telemetry = Some(telemetry)).build();
@@ -12,7 +12,8 @@ fn told(device: Device, telemetry: Telemetry) -> Vec<String> {
 }
 
 fn on_gpu(gpu: GpuTelemetry) -> Vec<String> {
-    told(Device::Cuda(0), Telemetry { samples: 40, of_window: true, gpu: Some(gpu), ..Telemetry::default() })
+    let telemetry = Telemetry { samples: 40, of_window: true, gpu: Some(gpu), ..Telemetry::default() };
+    marks_of(Device::Cuda(0), telemetry)
 }
 
 fn reasons(reasons: &[(&str, u32)]) -> Vec<String> {
@@ -47,20 +48,20 @@ fn clocks_held_down_by_heat_are_throttling_and_by_the_power_limit_are_not() {
 fn a_processor_that_slowed_itself_down_is_throttled() {
     let on = |device, events: u64| {
         let telemetry = Telemetry { samples: 9, ..Telemetry::default() };
-        told(device, telemetry.with(Sensor::CpuThrottleEvents, events))
+        marks_of(device, telemetry.with(Sensor::CpuThrottleEvents, events))
     };
     let events = |events| on(Device::Cpu, events);
-    assert_eq!((events(0), events(1)), (Vec::new(), Vec::new()), "as a processor leaves its highest clock");
+    assert_eq!((events(0), events(1)), (Vec::new(), Vec::new()), "leaving the highest clock is one event");
     assert_eq!(events(2), ["throttled: processors slowed themselves down for heat 2 times (threshold 1)"]);
     assert_eq!(on(Device::Cuda(0), 9), [""; 0]);
 }
 
 #[test]
-fn the_time_of_slowdowns_says_more_than_their_number() {
+fn the_time_of_slowdowns_takes_precedence_over_their_number() {
     let of = |device, share: f64| {
         let telemetry = Telemetry { samples: 9, ..Telemetry::default() };
         let telemetry = telemetry.with(Sensor::CpuThrottleEvents, 1000_u64);
-        told(device, telemetry.with(Sensor::CpuThrottled, Readings::of([share]).unwrap()))
+        marks_of(device, telemetry.with(Sensor::CpuThrottled, Readings::of([share]).unwrap()))
     };
     assert_eq!(of(Device::Cpu, 0.05), [""; 0], "a thousand times, for a moment each");
     assert_eq!(
@@ -100,7 +101,7 @@ fn only_heat_and_swap_leave_a_run_out() {
 fn a_host_that_swaps_is_marked() {
     let swap = |written: u64, read: u64| {
         let written = Telemetry::default().with(Sensor::SwappedOut, written << 20);
-        told(Device::Cpu, written.with(Sensor::SwappedIn, read << 20))
+        marks_of(Device::Cpu, written.with(Sensor::SwappedIn, read << 20))
     };
     assert_eq!(swap(10, 6), [""; 0]);
     assert_eq!(
@@ -115,7 +116,7 @@ fn the_clock_of_the_computing_device_is_judged() {
     let of = |device, of_window, cpu: f64, gpu: f64| {
         let telemetry = Telemetry { samples: 3, of_window, ..Telemetry::default() };
         let telemetry = telemetry.with(Sensor::CpuClock, readings(cpu));
-        told(device, telemetry.with(Sensor::GpuSmClock, readings(gpu)))
+        marks_of(device, telemetry.with(Sensor::GpuSmClock, readings(gpu)))
     };
     assert_eq!(of(Device::Cpu, true, 1850.0, 500.0), [""; 0]);
     assert_eq!(
@@ -130,18 +131,18 @@ fn the_clock_of_the_computing_device_is_judged() {
     assert_eq!(of(Device::Cpu, false, 500.0, 500.0), [""; 0]);
 }
 
-/// A clock that others read once a second: one slow moment is none, half of the window is a change.
+/// A clock read once per second: a slow moment is tolerated, half of the window is a change.
 #[test]
-fn a_moment_is_no_changed_clock() {
+fn a_slow_moment_does_not_mark_the_clock() {
     let with = |readings: Vec<f64>| {
         let telemetry = Telemetry { samples: 120, of_window: true, ..Telemetry::default() };
-        told(Device::Cpu, telemetry.with(Sensor::CpuClock, Readings::of(readings).unwrap())).len()
+        marks_of(Device::Cpu, telemetry.with(Sensor::CpuClock, Readings::of(readings).unwrap())).len()
     };
     let slow = |n: usize| (0..120).map(|second| if second < n { 1500.0 } else { 2000.0 }).collect();
     assert_eq!((with(slow(3)), with(slow(14)), with(slow(60)), with(slow(107))), (0, 1, 1, 1));
     let readings = Readings { middle: None, ..Readings::of([2000.0, 1000.0]).unwrap() };
     let older = Telemetry { samples: 2, of_window: true, ..Telemetry::default() };
-    assert_eq!(told(Device::Cpu, older.with(Sensor::CpuClock, readings)), [""; 0], "of an older version");
+    assert_eq!(marks_of(Device::Cpu, older.with(Sensor::CpuClock, readings)), [""; 0], "of an older version");
 }
 
 #[test]

@@ -36,7 +36,7 @@ impl Batch {
         self.waited_s
     }
 
-    /// Seconds that the host took to bring the batch to the device: to copy it into page-locked memory, to issue the
+    /// Seconds that the host took to get the batch to the device: to copy it into page-locked memory, to issue the
     /// copies from there, and to issue their normalisation. From pageable memory, it waits until the device has them,
     /// behind all its work.
     pub(crate) fn copied_s(&self) -> f64 {

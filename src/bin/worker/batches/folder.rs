@@ -17,7 +17,7 @@ use super::super::shim::{self, CopyStream};
 use super::batch::Batch;
 use super::normalise::Normalisation;
 
-/// An ImageFolder on its way to the device.
+/// The images of an ImageFolder as batches on the device.
 pub(crate) struct Folder {
     loader: Loader,
     source: DataSource,
@@ -27,22 +27,22 @@ pub(crate) struct Folder {
     pin_memory: bool,
     /// Where batches are copied, if not on the stream that trains.
     copies: Option<CopyStream>,
-    /// What images that come as bytes are normalised with.
+    /// The normalisation of images that arrive as bytes.
     normalisation: Option<Normalisation>,
-    /// What was seen of the last batch.
+    /// The facts about the last batch.
     seen: Seen,
 }
 
-/// What was seen of a batch on its way.
+/// How a batch was loaded and copied.
 #[derive(Clone, Copy, Debug, Default)]
 struct Seen {
     /// It was augmented.
     augmented: bool,
-    /// It came to the device as bytes.
+    /// It reached the device as bytes.
     bytes: bool,
     /// It was copied from page-locked memory.
     pinned: bool,
-    /// It was copied on another stream than that which trains.
+    /// It was copied on another stream than the training.
     aside: bool,
 }
 
@@ -51,15 +51,15 @@ struct Seen {
 pub(crate) struct Loading {
     /// Threads that decoded.
     pub(crate) threads: usize,
-    /// Batches that all of them together prepared ahead.
+    /// Batches that all threads together prepared ahead.
     pub(crate) ahead: usize,
     /// Whether images were augmented.
     pub(crate) augmented: bool,
-    /// Whether images came to the device as bytes.
+    /// Whether images reached the device as bytes.
     pub(crate) bytes: bool,
     /// Whether batches went through page-locked memory.
     pub(crate) pinned: bool,
-    /// Whether batches were copied on a stream of their own.
+    /// Whether batches were copied on a separate stream.
     pub(crate) aside: bool,
     /// Images found.
     pub(crate) images: u64,
@@ -117,10 +117,10 @@ impl Folder {
         let start = Instant::now();
         self.seen.augmented = memory.augmented;
         // SAFETY: both tensors are dropped before `memory`. On the CPU, `Batch` keeps them together. On other devices,
-        // nothing reads them once `bring` returns.
+        // nothing reads them once `copy_to_device` returns.
         let (images, labels) = unsafe { borrow(&memory, self.shape, self.layout)? };
         let on_cpu = self.device.device == Device::Cpu;
-        let (images, labels) = if on_cpu { (images, labels) } else { self.bring(&images, &labels)? };
+        let (images, labels) = if on_cpu { (images, labels) } else { self.copy_to_device(&images, &labels)? };
         self.seen.bytes = images.f_kind()? == Kind::Uint8;
         let images = match &self.normalisation {
             Some(normalisation) => normalisation.apply(&images)?,
@@ -135,13 +135,13 @@ impl Folder {
         Ok(Batch { images, labels, waited_s, copied_s, memory: None })
     }
 
-    /// Copies of `images` and `labels` on the device. Once this returns, nothing reads either any more.
+    /// Copies of `images` and `labels` on the device. Once this returns, the originals are no longer read.
     ///
     /// Without page-locked memory, the copies are then complete. With it, the numbers are then in memory of libtorch's
-    /// pool, and the device fetches them when its queue reaches the copy. That memory can be dropped at once: after a
-    /// non-blocking copy, libtorch records an event of the copy's stream for the block, and reuses the block only after
-    /// that event. See `CachingHostAllocator_recordEvent` in `aten/src/ATen/native/cuda/Copy.cu`.
-    fn bring(&mut self, images: &Tensor, labels: &Tensor) -> Result<(Tensor, Tensor), WorkerError> {
+    /// pool, and the device fetches them when its queue reaches the copy. That memory can be dropped immediately: after
+    /// a non-blocking copy, libtorch records an event of the copy's stream for the block, and reuses the block only
+    /// after that event. See `CachingHostAllocator_recordEvent` in `aten/src/ATen/native/cuda/Copy.cu`.
+    fn copy_to_device(&mut self, images: &Tensor, labels: &Tensor) -> Result<(Tensor, Tensor), WorkerError> {
         let device = self.device.tch();
         if !self.pin_memory {
             return Ok((images.f_to(device)?, labels.f_to(device)?));
@@ -188,7 +188,7 @@ impl Folder {
     }
 }
 
-/// What the loader is told.
+/// The options of the loader for `training`.
 fn options(training: &Training, folder: &Path) -> LoaderOptions {
     let parameters = &training.parameters;
     LoaderOptions {
@@ -244,7 +244,7 @@ unsafe fn borrow(
     }
 }
 
-/// The loader's error as the worker's.
+/// Converts the loader's error into the worker's.
 pub(crate) fn data_error(error: data::DataError) -> WorkerError {
     WorkerError::Data(with_causes(&error))
 }

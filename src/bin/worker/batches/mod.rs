@@ -35,7 +35,7 @@ impl Batches {
         }
     }
 
-    /// The next batch. Nothing that is submitted from now on may read the one before.
+    /// The next batch. Work that is submitted from now on must not read the previous batch.
     ///
     /// # Errors
     /// Errors of the loader or of libtorch.

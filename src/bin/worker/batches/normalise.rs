@@ -4,11 +4,11 @@ use tch::{Device, Kind, TchError, Tensor};
 
 use super::super::data::{MEAN, STD};
 
-/// What bytes are normalised with, on their device: three tensors of 1 × 3 × 1 × 1.
+/// The constants of the normalisation, on their device: three tensors of 1 × 3 × 1 × 1.
 #[derive(Debug)]
 pub(super) struct Normalisation {
-    /// What a full byte is, for each channel. A tensor, because CUDA multiplies by the reciprocal of a plain number,
-    /// which rounds otherwise than the loader's division.
+    /// The value of a full byte, for each channel. A tensor, because CUDA multiplies by the reciprocal of a plain
+    /// number, which rounds otherwise than the loader's division.
     full: Tensor,
     mean: Tensor,
     deviation: Tensor,

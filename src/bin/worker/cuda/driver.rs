@@ -4,16 +4,16 @@ use std::path::Path;
 
 use crate::shim::{self, Driver};
 
-/// The driver's module for the kernel is loaded if one of these exists. In a container, that is the host's.
+/// The driver's kernel module is loaded if one of these exists. In a container, it is the module of the host.
 const OF_THE_KERNEL: [&str; 2] = ["/proc/driver/nvidia/version", "/dev/nvidiactl"];
 
-/// What `cuInit` returns if it sees no GPU.
+/// The return value of `cuInit` without a visible GPU.
 const NO_DEVICE: i32 = 100;
 
-/// What the library returns that CUDA's toolkit has in place of a driver's.
+/// The return value of the stub library of CUDA's toolkit, which is not a driver.
 const STUB: i32 = 34;
 
-/// What `cuInit` can return: its number, CUDA's name for it, and what it means and what to do.
+/// Errors of `cuInit`: the number, CUDA's name for it, and its meaning with the remedy.
 const CODES: [(i32, &str, &str); 8] = [
     (
         STUB,
@@ -42,11 +42,7 @@ const CODES: [(i32, &str, &str); 8] = [
         "CUDA_ERROR_COMPAT_NOT_SUPPORTED_ON_DEVICE",
         "this GPU does not work with cuda-compat: take its directory out of LD_LIBRARY_PATH",
     ),
-    (
-        999,
-        "CUDA_ERROR_UNKNOWN",
-        "`dmesg` can tell more: after a suspend, loading the module nvidia_uvm anew helps",
-    ),
+    (999, "CUDA_ERROR_UNKNOWN", "see `dmesg`; after a suspend, reload the kernel module nvidia_uvm"),
 ];
 
 /// The first driver for each major version of CUDA.
@@ -73,8 +69,8 @@ enum Problem {
     },
 }
 
-/// Whether this machine means to compute with CUDA: there is a driver that sees a GPU, or fails in a way that its user
-/// should know. Without a GPU, a driver alone does not count.
+/// Whether this machine is meant to compute with CUDA: there is a driver that sees a GPU, or fails in a way that its
+/// user should know. Without a GPU, a driver alone does not count.
 pub(crate) fn is_here() -> bool {
     match shim::driver() {
         Ok(driver) => ![NO_DEVICE, STUB].contains(&driver.init),
@@ -94,7 +90,7 @@ pub(super) fn check() -> Result<(), String> {
     }
 }
 
-/// What is wrong with `driver` for a libtorch that was built with the CUDA of `needs`.
+/// The problem of `driver` for a libtorch that was built with the CUDA of `needs`.
 fn problem(
     driver: Result<Driver, String>,
     is_in_kernel: impl Fn() -> bool,
@@ -113,7 +109,7 @@ fn problem(
 }
 
 impl Problem {
-    /// What is wrong, and what to do. `release` is the driver's own version, if it tells: `535.104.05`.
+    /// The problem and its remedy. `release` is the version of the driver, if it is known: `535.104.05`.
     fn text(&self, release: Option<&str>) -> String {
         match self {
             Problem::NoLibrary { reason, is_in_kernel: false } => {
@@ -125,7 +121,7 @@ impl Problem {
             ),
             Problem::Init(code) => match CODES.iter().find(|(known, _, _)| known == code) {
                 Some((_, name, advice)) => format!("cuInit returns {code}, {name}: {advice}"),
-                None => format!("cuInit returns {code}: `nvidia-smi` and `dmesg` can tell more"),
+                None => format!("cuInit returns {code}: `nvidia-smi` and `dmesg` might show the cause"),
             },
             Problem::TooOld { supports, needs } => {
                 let (major, driver) = (needs / 1000, release.map_or(String::new(), |it| format!(" {it}")));
@@ -167,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn an_old_driver_is_told_with_both_versions_and_what_to_do() {
+    fn the_error_about_an_old_driver_names_both_versions_and_the_remedy() {
         let text = |needs| Problem::TooOld { supports: 12020, needs }.text(Some("535.104.05"));
         assert_eq!(
             text(13000),
@@ -180,11 +176,11 @@ mod tests {
     }
 
     #[test]
-    fn what_cu_init_returns_is_named_before_the_version() {
+    fn an_error_of_cu_init_precedes_the_version() {
         for (code, words) in [
             (100, "CUDA_ERROR_NO_DEVICE: no GPU is visible"),
             (803, "CUDA_ERROR_SYSTEM_DRIVER_MISMATCH: libcuda.so.1 and the kernel's module"),
-            (999, "CUDA_ERROR_UNKNOWN: `dmesg`"),
+            (999, "CUDA_ERROR_UNKNOWN: see `dmesg`"),
         ] {
             assert_eq!(found(code, 12020, Some(13000)), Some(Problem::Init(code)));
             let text = Problem::Init(code).text(None);
@@ -195,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn a_driver_without_its_library_points_at_the_container() {
+    fn the_error_about_a_missing_library_mentions_the_container() {
         let absent =
             |is_in_kernel| problem(Err("no libcuda".into()), || is_in_kernel, None).unwrap().text(None);
         assert_eq!(absent(false), "no NVIDIA driver is installed: no libcuda");

@@ -3,11 +3,11 @@
 use crate::failure::WorkerError;
 use crate::shim::CudaFacts;
 
-/// How CUDA says that a program has no kernel for the GPU.
+/// Part of CUDA's message about a program without a kernel for the GPU.
 const NO_KERNEL: &str = "no kernel image is available";
 
-/// `error`, which a first kernel on the device of `facts` ended with; in words that help if libtorch has no kernels for
-/// that device. `config` is how libtorch says it was built.
+/// Explains the `error` of a first kernel on the device of `facts` if libtorch has no kernels for that device.
+/// `config` is libtorch's description of its build.
 pub(super) fn explain(error: WorkerError, facts: &CudaFacts, config: &str) -> WorkerError {
     if !matches!(&error, WorkerError::Torch(reason) if reason.contains(NO_KERNEL)) {
         return error;
@@ -76,7 +76,7 @@ mod tests {
     }
 
     #[test]
-    fn other_errors_stay_what_they_are() {
+    fn other_errors_are_unchanged() {
         let failed = "CUDA error: unspecified launch failure";
         let error = explain(WorkerError::torch(failed), &volta(), CONFIG);
         assert_eq!(error.to_string(), format!("libtorch: {failed}"));

@@ -1,8 +1,8 @@
 //! libtorch's CUDA half, and CUDA's libraries before it.
 //!
-//! libtorch finds the libraries that it names itself. Those find each other by bare names, which lead nowhere, or to
-//! another version on `LD_LIBRARY_PATH`: cuDNN opens nvrtc so, and cuBLAS its other half. A library that is loaded
-//! already is found by its name. So all of them are opened first, as `torch/__init__.py` does for Python.
+//! libtorch finds its direct dependencies. These find each other by bare names, which the loader does not find, or
+//! finds in another version on `LD_LIBRARY_PATH`: cuDNN opens nvrtc this way, and cuBLAS its other half. The loader
+//! finds libraries by bare name if they are loaded already. So all are opened first, as `torch/__init__.py` does.
 
 #![expect(clippy::disallowed_methods, reason = "a worker looks for its libraries")]
 
@@ -30,13 +30,13 @@ const LIBRARIES: [(&str, &str); 14] = [
     ("cufile", "libcufile"),
 ];
 
-/// Loads libtorch's CUDA half from the directory of the libtorch that runs, after the libraries of CUDA that lie beside
-/// it. Nothing must have asked libtorch for CUDA before.
+/// Loads libtorch's CUDA half from the directory of the running libtorch, after the libraries of CUDA that are beside
+/// it. CUDA must not have been requested from libtorch before.
 ///
 /// # Errors
 /// Why it cannot be loaded, and which other libraries could not.
 pub(super) fn load() -> Result<(), String> {
-    let directory = shim::libtorch_directory().ok_or("the loader does not tell where libtorch is")?;
+    let directory = shim::libtorch_directory().ok_or("the directory of libtorch is unknown")?;
     let found = find(&directory, shim::runtime_version().map(|version| version / 1000));
     let failures = found.iter().filter_map(|path| shim::open_library(path).err()).collect();
     let library = directory.join("libtorch_cuda.so");
@@ -46,13 +46,13 @@ pub(super) fn load() -> Result<(), String> {
 /// The text for a libtorch_cuda that could not be loaded for `reason`, after these `failures` of other libraries.
 fn not_loaded(reason: &str, failures: Vec<String>) -> String {
     let mut reasons = vec![format!("libtorch_cuda cannot be loaded: {reason}")];
-    // Those that the reason does not tell already.
+    // Those that the reason does not contain already.
     reasons.extend(failures.into_iter().filter(|failure| !reason.contains(failure.as_str())));
     reasons.join("; before it: ")
 }
 
-/// The libraries that lie beside the libtorch in `directory` and are for the CUDA of this `major` version. What does
-/// not lie there is left out: it may lie with libtorch, or be the system's.
+/// The libraries beside the libtorch in `directory` for the CUDA of this `major` version. Missing ones are left out:
+/// they may be in the directory of libtorch, or installed in the system.
 fn find(directory: &Path, major: Option<i32>) -> Vec<PathBuf> {
     // Of a wheel: `site-packages/torch/lib`, beside `site-packages/nvidia`. The system resolves the dots, for `torch`
     // can be a link.
@@ -74,7 +74,7 @@ fn library_in(directory: &Path, name: &str) -> Option<PathBuf> {
         version.is_some_and(|version| version.ends_with(|end: char| end.is_ascii_digit()))
     };
     let entries = fs::read_dir(directory).ok()?.flatten().map(|entry| entry.path());
-    // The same one every time, whatever the order of the directory.
+    // Deterministic, whatever the order of the directory.
     entries.filter(is_meant).min()
 }
 
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn what_failed_before_is_told_once() {
+    fn earlier_failures_are_reported_once() {
         assert_eq!(not_loaded("a: no b", Vec::new()), "libtorch_cuda cannot be loaded: a: no b");
         assert_eq!(
             not_loaded("a: no b", vec!["c: no d".into(), "a: no b".into()]),

@@ -19,7 +19,7 @@ use super::shim::{self, CudaFacts};
 
 pub(crate) use driver::is_here;
 
-/// Loads libtorch's CUDA half and opens the first device. Returns what the driver says about it.
+/// Loads libtorch's CUDA half and opens the first device. Returns the driver's facts about it.
 ///
 /// # Errors
 /// [`WorkerError::Unsupported`] if CUDA cannot be used here. Errors of libtorch.
@@ -29,14 +29,14 @@ pub(crate) fn open() -> Result<CudaFacts, WorkerError> {
     Ok(facts)
 }
 
-/// `worker cuda`: prints the device if libtorch can load CUDA and sees it. Computes nothing, and takes no memory of the
-/// device, so that it disturbs nobody who measures.
+/// `worker cuda`: prints the device if libtorch can load CUDA and sees it. It neither computes nor allocates memory on
+/// the device, so that it does not disturb measurements.
 ///
 /// # Errors
 /// [`WorkerError::Unsupported`] if CUDA cannot be used here.
 pub(crate) fn run() -> Result<(), WorkerError> {
     let CudaFacts { name, uuid, capability: (major, minor) } = load()?;
-    // If the reader is gone, nobody needs the output.
+    // A closed pipe is not an error.
     let _ = writeln!(std::io::stdout(), "{name}, {uuid}, compute capability {major}.{minor}");
     Ok(())
 }

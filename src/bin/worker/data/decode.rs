@@ -1,5 +1,5 @@
-//! Decodes image files to RGB bytes, as Pillow's `Image.open(path).convert("RGB")` does. What Pillow refuses is an
-//! error here too, and the orientation in EXIF is ignored likewise.
+//! Decodes image files to RGB bytes, as Pillow's `Image.open(path).convert("RGB")` does. Files that Pillow refuses are
+//! errors here too, and both ignore the orientation in EXIF.
 //!
 //! Images are decoded at their full size, even large ones that end up small. Measurements show that decoding at a
 //! reduced scale is not worth it (one core of an EPYC of 2023, photographs at quality 90, milliseconds per image):
@@ -11,7 +11,7 @@
 //! | 4000 × 3000 | 37 + 4.7 | 43, 36, 28 |
 //!
 //! At 1/8, most of the time goes into reading the Huffman codes, which every scale must do. The scales that keep twice
-//! the pixels needed (1/2 and 1/4 in the last two rows) gain nothing or an eighth. The price is a second decoder and
+//! the pixels needed (1/2 and 1/4 in the last two rows) gain at most an eighth. The price is a second decoder and
 //! other pixels. libjpeg-turbo at 1/4 takes 21 ms for the largest, but it is C, and every build would need `nasm` and
 //! `cmake`.
 
@@ -35,7 +35,7 @@ pub(crate) enum DecodeError {
         /// Why.
         source: std::io::Error,
     },
-    /// The file begins like neither format that is decoded here.
+    /// The file begins with the signature of neither format.
     #[error("{} is neither JPEG nor PNG", .0.display())]
     UnknownFormat(PathBuf),
     /// Not a sound JPEG.
@@ -103,7 +103,7 @@ impl Decoder {
         Ok(Rgb { width, height, pixels: &self.pixels })
     }
 
-    /// Grey, YCbCr, CMYK and YCCK become RGB in the decoder. It knows no scaled decoding.
+    /// The decoder converts grey, YCbCr, CMYK and YCCK to RGB. It does not support scaled decoding.
     fn jpeg(&mut self) -> Result<(u32, u32), DecodeErrors> {
         let options = DecoderOptions::default().jpeg_set_out_colorspace(ColorSpace::RGB);
         let mut decoder = JpegDecoder::new_with_options(ZCursor::new(&self.bytes), options);
@@ -238,7 +238,7 @@ mod tests {
         }
     }
 
-    /// `jpeg` with a segment APP1 of `content` after the start of the image, where EXIF stands.
+    /// `jpeg` with a segment APP1 of `content` after the start of the image, the place of EXIF.
     fn with_app1(jpeg: &[u8], content: &[u8]) -> Vec<u8> {
         let length = u16::try_from(content.len() + 2).unwrap().to_be_bytes();
         [&jpeg[..2], &[0xff, 0xe1], &length, content, &jpeg[2..]].concat()
@@ -274,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_image_is_named() {
+    fn files_that_are_not_images_are_named() {
         assert!(means(b"GIF89a").unwrap_err().ends_with("image is neither JPEG nor PNG"));
         assert!(means(b"").unwrap_err().ends_with("image is neither JPEG nor PNG"));
         let jpeg = jpeg(WIDTH, HEIGHT, ColorType::Rgb, &flat(&[1, 2, 3]));

@@ -1,4 +1,4 @@
-//! Why the data path gives no batch.
+//! Errors of the data path.
 
 use std::path::PathBuf;
 
@@ -7,7 +7,7 @@ use orchestrate::text::first_few;
 use super::decode::DecodeError;
 use super::extensions::EXTENSIONS;
 
-/// Why there is no batch.
+/// The reason for a missing batch.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum DataError {
     /// The folder does not exist or is not one.
@@ -33,7 +33,7 @@ pub(crate) enum DataError {
         folder.display(), EXTENSIONS.join(" "), first_few(classes)
     )]
     EmptyClasses {
-        /// The folder that holds the classes.
+        /// The folder that contains the classes.
         folder: PathBuf,
         /// The names of the empty ones.
         classes: Vec<String>,
@@ -41,7 +41,7 @@ pub(crate) enum DataError {
     /// There are fewer images than one batch takes.
     #[error("data folder {} has {images} images, fewer than a batch of {batch}", folder.display())]
     TooFew {
-        /// The folder that holds the classes.
+        /// The folder that contains the classes.
         folder: PathBuf,
         /// Images found.
         images: usize,
@@ -51,7 +51,7 @@ pub(crate) enum DataError {
     /// An image cannot be decoded, and `--strict` forbids leaving it out.
     #[error("an image in data folder {} cannot be decoded, and --strict forbids leaving it out", folder.display())]
     Unreadable {
-        /// The folder that holds the classes.
+        /// The folder that contains the classes.
         folder: PathBuf,
         /// Which image, and why.
         source: DecodeError,
@@ -59,7 +59,7 @@ pub(crate) enum DataError {
     /// Not a single image can be decoded.
     #[error("none of the {images} images in {} can be decoded; one of them is {}", folder.display(), path.display())]
     AllUnreadable {
-        /// The folder that holds the classes.
+        /// The folder that contains the classes.
         folder: PathBuf,
         /// Images found.
         images: usize,

@@ -11,7 +11,7 @@ use super::extensions::EXTENSIONS;
 /// A data set's images with their classes; every class has at least one.
 #[derive(Clone, Debug)]
 pub(crate) struct ImageFolder {
-    /// The directory that holds the classes.
+    /// The directory that contains the classes.
     pub root: PathBuf,
     /// The names of the classes, in order.
     pub classes: Vec<String>,
@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_data_set_is_refused_by_name() {
+    fn an_invalid_data_set_is_refused_by_name() {
         let dir = Dir::new("refused");
         let root = dir.path().display().to_string();
         let missing = dir.path().join("missing");

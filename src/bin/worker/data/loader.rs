@@ -46,7 +46,7 @@ struct Maker {
 }
 
 impl Loader {
-    /// Lists the data set and starts the threads, which begin to decode at once.
+    /// Lists the data set and starts the threads, which begin to decode immediately.
     ///
     /// # Errors
     /// The folder is not a data set, has fewer images than a batch, or a thread cannot be started.
@@ -151,7 +151,7 @@ impl Loader {
 impl Maker {
     fn new(source: &Arc<Source>) -> Self {
         let options = &source.options;
-        let images = u32::try_from(source.folder.images.len()).expect("a folder holds fewer than 2³² images");
+        let images = u32::try_from(source.folder.images.len()).expect("a folder has fewer than 2³² images");
         let batch = u32::try_from(options.batch).expect("a batch is no larger than the data set");
         Maker {
             source: Arc::clone(source),
@@ -287,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn the_same_seed_gives_the_same_pixels_with_any_number_of_threads() {
+    fn pixels_depend_on_the_seed_but_not_on_the_number_of_threads() {
         let dir = data_set(3, 5);
         // One image of fifteen cannot be decoded, so the test covers replacements too.
         write(&image_path(dir.path(), 1, 2), b"no image");
@@ -307,7 +307,7 @@ mod tests {
     }
 
     #[test]
-    fn a_batch_has_the_shape_asked_for_and_the_labels_of_its_images() {
+    fn a_batch_has_the_requested_shape_and_the_labels_of_its_images() {
         let dir = data_set(2, 2);
         let mut loader = Loader::open(&LoaderOptions { augment: false, ..options(&dir) }).unwrap();
         assert_eq!((loader.images(), loader.classes()), (4, &["class0".to_owned(), "class1".to_owned()][..]));

@@ -1,7 +1,7 @@
 //! The data path of the worker: a folder of images in, normalised batches out. It knows no tensors.
 //!
-//! [`ImageFolder`] finds the images like torchvision's class of that name. [`Loader`] decodes them in its own threads,
-//! and returns [`Batch`]es in an order that depends only on the seed. The same seed gives the same pixels with any
+//! [`ImageFolder`] finds the images like torchvision's class of that name. [`Loader`] decodes them in separate threads,
+//! and returns [`Batch`]es in an order that depends only on the seed. The same seed results in the same pixels with any
 //! number of threads.
 //!
 //! ```text
@@ -9,7 +9,7 @@
 //! loop {
 //!     let batch = loader.next_batch()?;        // the caller times this: its wait for data
 //!     train(&batch.pixels, &batch.labels);
-//!     loader.recycle(batch);                   // optional: gives the buffers back
+//!     loader.recycle(batch);                   // optional: returns the buffers for reuse
 //! }
 //! ```
 
@@ -37,7 +37,7 @@ pub(crate) use transform::{MEAN, STD};
 /// The order of an image's numbers in a batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Layout {
-    /// `[batch, height, width, channel]`: what a channels-last tensor holds in memory.
+    /// `[batch, height, width, channel]`: the memory layout of a channels-last tensor.
     Nhwc,
     /// `[batch, channel, height, width]`.
     Nchw,
@@ -87,7 +87,7 @@ pub(crate) enum Pixels {
 }
 
 impl Pixels {
-    /// How many numbers there are.
+    /// The number of numbers.
     pub(crate) fn len(&self) -> usize {
         match self {
             Pixels::Normalised(numbers) => numbers.len(),

@@ -81,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn the_order_is_the_seeds_alone_whatever_is_asked_first() {
+    fn the_order_depends_only_on_the_seed() {
         let mut forwards = Order::new(3, 10, 3);
         let mut backwards = Order::new(3, 10, 3);
         let there: Vec<_> = (0..9).map(|number| indices(&mut forwards, number)).collect();

@@ -35,12 +35,12 @@ struct State<T> {
     wanted: u64,
     ahead: u64,
     shelf: BTreeMap<u64, Result<T, DataError>>,
-    /// Given back by the consumer, to use again.
+    /// Returned by the consumer, for reuse.
     spare: Vec<T>,
 }
 
-/// Makes the thing of a number, from a used one if there is one. Once the flag is set, it can return early with
-/// anything, because nobody will use it.
+/// Makes the item with a number, from a used one if there is one. Once the flag is set, it can return early with any
+/// result, because it will not be used.
 pub(super) trait Make<T>:
     FnMut(u64, Option<T>, &AtomicBool) -> Result<T, DataError> + Send + 'static
 {
@@ -108,7 +108,7 @@ impl<T: Send + 'static> Pool<T> {
 }
 
 impl<T> Shared<T> {
-    /// Nothing panics while it holds the lock, so a poisoned state is still sound.
+    /// No code panics while it holds the lock, so a poisoned state is still valid.
     fn lock(&self) -> MutexGuard<'_, State<T>> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -244,11 +244,11 @@ mod tests {
         let pool = Pool::start(makers(2, make), 4).unwrap();
         assert_eq!(starts.recv().unwrap() + starts.recv().unwrap(), 1);
         drop(pool);
-        assert_eq!(Arc::strong_count(&alive), 1, "no thread is left that holds a maker");
+        assert_eq!(Arc::strong_count(&alive), 1, "no thread with a maker is left");
     }
 
     #[test]
-    fn what_is_given_back_is_used_again() {
+    fn recycled_buffers_are_reused() {
         let make = |number: u64, spare: Option<u64>, _: &AtomicBool| Ok(spare.unwrap_or(1000 + number));
         let mut pool = Pool::start(makers(1, make), 1).unwrap();
         let mut found = Vec::new();

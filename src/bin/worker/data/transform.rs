@@ -17,7 +17,7 @@ pub(crate) const STD: [f32; 3] = [0.229, 0.224, 0.225];
 
 /// A number of a pixel in a batch.
 pub(super) trait Number: Copy {
-    /// The number for `byte`, where `normalised` holds that of every byte of its channel.
+    /// The number for `byte`; `normalised` contains the numbers of all bytes of its channel.
     fn of(byte: u8, normalised: &[f32; 256]) -> Self;
 }
 
@@ -85,7 +85,7 @@ impl Transform {
         let options = bilinear().crop(area.left, area.top, area.width, area.height);
         self.resizer
             .resize(&source(image), &mut self.resized, &options)
-            .expect("both images are U8x3, and the area lies inside the image");
+            .expect("both images are U8x3, and the area is inside the image");
     }
 
     /// `resized_crop`, into [`Transform::resized`].
@@ -93,7 +93,7 @@ impl Transform {
         let source = source(image);
         // Pixels around the crop have no effect.
         let view = CroppedImage::new(&source, crop.left, crop.top, crop.width, crop.height)
-            .expect("the crop lies inside the image");
+            .expect("the crop is inside the image");
         self.resizer
             .resize(&view, &mut self.resized, &bilinear())
             .expect("both images are U8x3 and not empty");
@@ -313,7 +313,7 @@ mod tests {
     }
 
     #[test]
-    fn both_layouts_hold_the_same_numbers() {
+    fn both_layouts_have_the_same_numbers() {
         let (width, height, size) = (40, 33, 32usize);
         let pixels = picture(width, height);
         let image = Rgb { width, height, pixels: &pixels };
@@ -330,7 +330,7 @@ mod tests {
         }
     }
 
-    /// Whoever normalises bytes by the formula gets the same numbers, to the last bit.
+    /// Normalising these bytes by the formula results in the same numbers, to the last bit.
     #[test]
     fn bytes_are_the_pixels_before_they_are_normalised() {
         let (width, height, size) = (40, 33, 32usize);
@@ -351,7 +351,7 @@ mod tests {
 
     proptest::proptest! {
         #[test]
-        fn crops_lie_inside_the_image(width in 1u32..3000, height in 1u32..3000, seed: u64, input_size in 32u32..512) {
+        fn crops_are_inside_the_image(width in 1u32..3000, height in 1u32..3000, seed: u64, input_size in 32u32..512) {
             let crop = random_crop(width, height, &mut Random::of(&[seed]));
             proptest::prop_assert!(crop.width > 0 && crop.left + crop.width <= width);
             proptest::prop_assert!(crop.height > 0 && crop.top + crop.height <= height);

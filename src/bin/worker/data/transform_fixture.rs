@@ -63,7 +63,7 @@ fn difference(expected: &[f64], write: impl FnOnce(&mut [f32])) -> (f64, f64) {
 }
 
 #[test]
-fn every_image_is_what_torchvision_makes_of_it() {
+fn images_equal_those_of_torchvision() {
     let text = std::fs::read_to_string(directory().join("cases.json")).unwrap();
     let fixture: Fixture = serde_json::from_str(&text).unwrap();
     assert!(fixture.cases.len() >= 20);

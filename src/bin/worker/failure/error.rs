@@ -96,7 +96,7 @@ impl From<TchError> for WorkerError {
     }
 }
 
-/// The error and its causes on one line, for the last line of standard error.
+/// The error and its causes on one line: `orchestrate` keeps only the last line of standard error.
 pub(crate) fn one_line(error: &WorkerError) -> String {
     with_causes(error).replace('\n', " ")
 }
@@ -106,7 +106,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn allocators_words_are_out_of_memory_and_others_are_not() {
+    fn messages_of_allocators_are_out_of_memory_and_others_are_not() {
         let cpu = "[enforce fail at alloc_cpu.cpp:124] err == 0. DefaultCPUAllocator: can't allocate memory: you \
                    tried to allocate 82208358400 bytes. Error code 12 (Cannot allocate memory)\nException raised from";
         let cuda =
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn a_source_is_told_after_its_error() {
+    fn a_source_is_printed_after_its_error() {
         let source = std::io::Error::other("disk full");
         let error = WorkerError::Write { path: "out/measurement.json".into(), source };
         assert_eq!(one_line(&error), "cannot write out/measurement.json: disk full");

@@ -7,7 +7,7 @@ use super::error::WorkerError;
 /// Runs `body` and turns a panic of this thread into an error.
 ///
 /// # Errors
-/// Those of `body`, and [`WorkerError::Panicked`] or what the panic's words say.
+/// Those of `body`, and [`WorkerError::Panicked`], or out of memory if the panic's message says so.
 pub(crate) fn caught<T>(body: impl FnOnce() -> Result<T, WorkerError>) -> Result<T, WorkerError> {
     panic::catch_unwind(panic::AssertUnwindSafe(body)).unwrap_or_else(|payload| {
         let text = payload.downcast_ref::<String>().map(String::as_str);

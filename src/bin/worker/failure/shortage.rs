@@ -26,8 +26,8 @@ enum Place {
     Mps,
 }
 
-/// What allocators print when they fail, and whose memory it is.
-const WORDS: [(&str, Place); 8] = [
+/// Parts of allocators' messages, and the memory that ran out.
+const MESSAGES: [(&str, Place); 8] = [
     ("DefaultCPUAllocator: can't allocate memory", Place::Host),
     ("DefaultCPUAllocator: not enough memory", Place::Host),
     ("std::bad_alloc", Place::Host),
@@ -39,8 +39,8 @@ const WORDS: [(&str, Place); 8] = [
     ("Invalid buffer size: ", Place::Mps),
 ];
 
-/// What CUDA's libraries print for lack of memory, and for other reasons too. If no engine of cuDNN gets the memory to
-/// work in, then cuDNN finds none.
+/// Messages of CUDA's libraries for lack of memory, and for other reasons too. cuDNN finds no engine if none gets its
+/// working memory.
 const DOUBTFUL: [&str; 4] = [
     "CUBLAS_STATUS_ALLOC_FAILED",
     "CUDNN_STATUS_ALLOC_FAILED",
@@ -48,8 +48,8 @@ const DOUBTFUL: [&str; 4] = [
     "unable to find an engine",
 ];
 
-/// If less than one part in so many of a device's memory is free, doubtful words mean that it ran out. A network leaves
-/// it nearly full, and what one engine needs is a few hundredths of it.
+/// If less than one part in this many of a device's memory is free, a doubtful message means that it ran out. A network
+/// leaves it nearly full, and one engine needs a few hundredths of it.
 const LITTLE: u64 = 10;
 
 impl Shortage {
@@ -79,10 +79,10 @@ impl fmt::Display for Shortage {
     }
 }
 
-/// What `text` says about a shortage; `None` if it is about something else. `memory` tells of the device, and is asked
-/// if the words are doubtful.
+/// The shortage in `text`; `None` if it is about something else. `memory` returns the free memory of the device, and is
+/// called only for doubtful messages.
 fn parse(text: &str, memory: impl Fn() -> Option<FreeMemory>) -> Option<(Place, Shortage)> {
-    let stated = WORDS.iter().find(|(words, _)| text.contains(words)).map(|(_, place)| *place);
+    let stated = MESSAGES.iter().find(|(words, _)| text.contains(words)).map(|(_, place)| *place);
     let is_doubtful = || DOUBTFUL.iter().any(|words| text.contains(words));
     let place = stated.or_else(|| (is_doubtful() && is_scarce(memory()?)).then_some(Place::Cuda))?;
     let (needed, free) = match place {
@@ -160,7 +160,7 @@ mod tests {
     const MIB: u64 = 1 << 20;
 
     #[test]
-    fn what_was_needed_and_free_is_read_from_every_allocator() {
+    fn needed_and_free_bytes_are_read_from_the_messages_of_all_allocators() {
         let cpu = "[enforce fail at alloc_cpu.cpp:124] err == 0. DefaultCPUAllocator: can't allocate memory: you \
                    tried to allocate 82208358400 bytes. Error code 12 (Cannot allocate memory)\nException raised from";
         let cuda = "CUDA out of memory. Tried to allocate 350.00 MiB. GPU 0 has a total capacity of 23.50 GiB of which \
@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn doubtful_words_are_a_shortage_only_if_little_memory_is_free() {
+    fn doubtful_messages_are_a_shortage_only_if_little_memory_is_free() {
         let of = |free| move || Some(FreeMemory { free: free * MIB, total: 1000 * MIB });
         for text in [
             "CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`",
@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn a_shortage_is_told_with_its_numbers() {
+    fn a_shortage_is_printed_with_its_numbers() {
         let shortage = |needed, free| Shortage { message: "no more".into(), needed, free }.to_string();
         let (needed, free) = (Some(3072 * MIB), Some(512 * MIB));
         assert_eq!(shortage(needed, free), "3.00 GiB were needed and 0.50 GiB free: no more");
@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn the_hosts_free_memory_is_what_the_kernel_would_give() {
+    fn the_free_memory_of_the_host_is_mem_available() {
         let meminfo =
             "MemTotal:       8000000 kB\nMemFree:          100000 kB\nMemAvailable:    4000000 kB\n";
         assert_eq!(mem_available(meminfo), Some(4_096_000_000));

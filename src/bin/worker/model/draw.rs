@@ -36,7 +36,7 @@ pub(super) fn draw(tensors: &[ParameterTensor], seed: u64) -> Result<Vec<Tensor>
     let empty = |tensor: &ParameterTensor| Tensor::f_empty(sizes(&tensor.shape), (Kind::Float, Device::Cpu));
     let drawn: Vec<Tensor> = tensors.iter().map(empty).collect::<Result<_, _>>()?;
     let mut pieces = Vec::new();
-    // Maps different numbers to different numbers, without a pattern.
+    // A bijection without a pattern.
     let mixed = |number| SplitMix64::new(number).draw();
     for ((number, tensor), values) in (0..).zip(tensors).zip(&drawn) {
         let Some(random) = random(tensor.start) else { continue };
@@ -63,8 +63,8 @@ fn draw_pieces(pieces: Vec<Piece>) -> Result<(), WorkerError> {
     let work = Mutex::new(pieces.into_iter());
     let draw_some = || -> Result<(), WorkerError> {
         loop {
-            // Nothing that holds the lock can panic.
-            let next = work.lock().expect("a lock that nobody poisons").next();
+            // Code that holds the lock cannot panic.
+            let next = work.lock().expect("the lock is never poisoned").next();
             let Some(Piece { part, random, seed }) = next else { return Ok(()) };
             shim::draw(&part, random, seed)?;
         }
@@ -77,7 +77,7 @@ fn draw_pieces(pieces: Vec<Piece>) -> Result<(), WorkerError> {
     })
 }
 
-/// What the pieces of a tensor are drawn from; `None` if all values are the same.
+/// The random distribution of the pieces of a tensor; `None` if all values are the same.
 fn random(distribution: Distribution) -> Option<Random> {
     match distribution {
         Distribution::Constant(_) => None,
@@ -105,7 +105,7 @@ fn truncated_normal(uniform: &mut Tensor, deviation: f64) -> Result<Tensor, TchE
     uniform.f_erfinv_()?.f_mul_scalar_(deviation * std::f64::consts::SQRT_2)?.f_clamp_(-CUT, CUT)
 }
 
-/// The share of a normal distribution within this many deviations.
+/// The share of a normal distribution within this many standard deviations.
 fn share_within(deviations: f64) -> f64 {
     erf(deviations / std::f64::consts::SQRT_2)
 }
@@ -152,7 +152,7 @@ mod tests {
         let ([first, second], [again, _]) = (drawn(1, shape, normal), drawn(4, shape, normal));
         assert_eq!(first, again);
         tch::set_num_threads(1);
-        // No two tensors and no two chunks are alike.
+        // All tensors and all chunks differ.
         let close = |one: &Tensor, other: &Tensor| {
             one.isclose(other, 0.0, 0.0, false).sum(Kind::Int64).int64_value(&[]) > one.numel() as i64 / 100
         };

@@ -1,8 +1,8 @@
-//! Memory formats: the order in which the elements of feature maps lie in memory.
+//! Memory formats: the order of the elements of feature maps in memory.
 
 use tch::{TchError, Tensor};
 
-/// The order of the elements of feature maps in memory.
+/// The memory format of all feature maps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Layout {
     /// All in NHWC order.
@@ -27,8 +27,8 @@ pub(crate) fn in_format(tensor: &Tensor, channels_last: bool) -> Result<Tensor, 
     Ok(nhwc)
 }
 
-/// Whether the elements of each pixel lie side by side. With fewer than four dimensions, with one channel or with one
-/// pixel, both orders are the same: true.
+/// Whether the elements of each pixel are adjacent in memory. With fewer than four dimensions, with one channel or with
+/// one pixel, both orders are the same: true.
 pub(super) fn is_channels_last(tensor: &Tensor) -> bool {
     let (size, stride) = (tensor.size(), tensor.stride());
     let [_, channels, height, width] = size[..] else { return true };
@@ -45,7 +45,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn strides_tell_the_layout() {
+    fn strides_show_the_layout() {
         let planar = Tensor::arange(2 * 3 * 4 * 5, (Kind::Float, Device::Cpu)).reshape([2, 3, 4, 5]);
         let packed = in_format(&planar, true).unwrap();
         assert_eq!(packed.stride(), [60, 1, 15, 3]);

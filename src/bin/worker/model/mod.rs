@@ -1,8 +1,8 @@
 //! A network of `architecture` as tensors: parameters and forward pass.
 //!
-//! The description is followed layer by layer; nothing here knows a network by name. Activations that nobody else
-//! reads are overwritten where torchvision's modules do the same (`inplace=True`), so that the memory and the time are
-//! those of torchvision's own networks.
+//! The code follows the description layer by layer and does not depend on the names of networks. Activations without
+//! another reader are overwritten where torchvision's modules do the same (`inplace=True`), so that memory and time
+//! are those of torchvision's networks.
 
 mod draw;
 #[cfg(test)]
@@ -55,7 +55,7 @@ impl Model {
             network.layers().iter().flat_map(Layer::parameter_tensors).collect();
         let mut drawn = draw::draw(&tensors, draw::seed()?)?.into_iter();
         let start = |_: &ParameterTensor| {
-            let values = drawn.next().expect("as many are drawn as there are");
+            let values = drawn.next().expect("one is drawn per parameter");
             Ok(values.f_to_kind(options.0)?)
         };
         Model::starting(network, options, channels_last, start)
@@ -168,11 +168,11 @@ impl Model {
         }
         self.feature_maps.get_or_insert(if all_channels_last { Layout::ChannelsLast } else { Layout::Other });
         let output = activations.pop().flatten();
-        Ok(output.expect("a network has a last layer, whose output nobody frees"))
+        Ok(output.expect("a network has a last layer, whose output is never freed"))
     }
 }
 
-/// The layer at `index` without its tensors: what it reads, what it may write over, what it is the last to read.
+/// The layer at `index` without its tensors: its inputs, whether it may overwrite them, and the last uses of inputs.
 fn schedule(layers: &[Layer], index: usize) -> Step {
     let layer = &layers[index];
     let readers = |index: usize| -> usize {
@@ -199,10 +199,7 @@ fn schedule(layers: &[Layer], index: usize) -> Step {
 /// Makes libtorch compute with `OMP_NUM_THREADS` threads, or one. Tests run in parallel, and with a pool of threads
 /// each, they would only wait for one another.
 #[cfg(test)]
-#[expect(
-    clippy::disallowed_methods,
-    reason = "a test that is to run with several threads is told by the environment"
-)]
+#[expect(clippy::disallowed_methods, reason = "the environment sets the number of threads of a test")]
 fn use_test_threads() {
     let threads = std::env::var("OMP_NUM_THREADS").ok().and_then(|threads| threads.parse().ok());
     tch::set_num_threads(threads.unwrap_or(1));
@@ -230,7 +227,7 @@ mod tests {
         }
     }
 
-    /// The results of such layers are numbers of single precision, even if the network is in double precision.
+    /// The results of such layers are in single precision, even if the network is in double precision.
     #[test]
     fn wide_layers_multiply_in_single_precision() {
         let network = network("mobilenet_v3_small", 32, 4).unwrap();
@@ -253,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn feature_maps_have_the_layout_that_is_asked_for() {
+    fn feature_maps_have_the_requested_layout() {
         let network = network("mobilenet_v3_small", 32, 4).unwrap();
         let images = Tensor::zeros([2, 3, 32, 32], (Kind::Float, Device::Cpu));
         for (channels_last, layout) in [(false, Layout::Other), (true, Layout::ChannelsLast)] {

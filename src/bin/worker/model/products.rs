@@ -1,6 +1,6 @@
-//! What multiplies bfloat16 on a processor.
+//! The implementations of bfloat16 products on a processor.
 
-/// What multiplies bfloat16 in the linear layers and convolutions of a network.
+/// The implementation of bfloat16 products in the linear layers and convolutions of a network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Products {
     /// oneDNN: on x86-64 with AVX-512, on Arm with instructions for bfloat16.
@@ -17,8 +17,8 @@ impl Products {
     ///
     /// On x86-64 without AVX-512, single precision was measured as 4 to 30 times as fast as libtorch's own kernels.
     /// Some such processors have a few instructions for bfloat16. For these, oneDNN has no backward pass of a
-    /// convolution (<https://github.com/pytorch/pytorch/issues/148861>). Nobody has measured libtorch's kernels for
-    /// Arm.
+    /// convolution (<https://github.com/pytorch/pytorch/issues/148861>). libtorch's kernels for
+    /// Arm were not measured.
     pub(crate) fn best(onednn_has_it: bool, avx512: Option<bool>) -> Self {
         match (onednn_has_it, avx512) {
             (true, None | Some(true)) => Products::Onednn,

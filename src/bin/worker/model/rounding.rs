@@ -17,7 +17,7 @@ pub(crate) enum Rounding {
     Tf32,
     /// Autocast to fp16: factors and results are rounded to it, and sums are kept in single precision.
     Float16,
-    /// Autocast to bfloat16, likewise.
+    /// Autocast to bfloat16: factors and results are rounded to it, and sums are kept in single precision.
     Bfloat16,
 }
 

@@ -8,7 +8,7 @@ use crate::shim::{self, Course};
 /// One layer, with its tensors and its place in the schedule of activations.
 #[derive(Debug)]
 pub(super) struct Step {
-    /// What it computes.
+    /// Its operation.
     pub(super) op: Op,
     /// The layers whose outputs it takes.
     pub(super) inputs: Vec<usize>,

@@ -15,7 +15,7 @@ impl Model {
     ///
     /// # Errors
     /// [`WorkerError::Weights`] if the file cannot be read, lacks a tensor, has one of another shape, or has an unknown
-    /// one. Then nothing is replaced.
+    /// one. In these cases, no tensor is replaced.
     pub(crate) fn load_weights(&mut self, file: &Path) -> Result<(), WorkerError> {
         let failed = |reason: String| WorkerError::Weights { path: file.to_owned(), reason };
         let read = Tensor::read_safetensors(file).map_err(|error| failed(error.to_string()))?;
@@ -39,13 +39,13 @@ impl Model {
             ("has wrong shapes:", misshaped),
             ("has tensors that the network lacks:", tensors.into_keys().collect()),
         ];
-        let told: Vec<String> = mistakes
+        let parts: Vec<String> = mistakes
             .into_iter()
             .filter(|(_, names)| !names.is_empty())
             .map(|(what, names)| format!("{what} {}", first_few(&names)))
             .collect();
-        if !told.is_empty() {
-            return Err(failed(told.join("; ")));
+        if !parts.is_empty() {
+            return Err(failed(parts.join("; ")));
         }
         tch::no_grad(|| found.into_iter().try_for_each(|(mut own, tensor)| own.f_copy_(&tensor)))?;
         Ok(())
@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn weights_come_back_as_they_were_written() {
+    fn written_weights_are_read_unchanged() {
         let directory = tempfile::tempdir().unwrap();
         let file = directory.path().join("weights.safetensors");
         tch::manual_seed(1);
@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_of_another_network_is_refused_and_nothing_is_replaced() {
+    fn a_file_of_another_network_is_refused_without_replacing_tensors() {
         let directory = tempfile::tempdir().unwrap();
         let file = directory.path().join("weights.safetensors");
         let mut model = model(10);
@@ -113,14 +113,14 @@ mod tests {
         written[0].0 = "conv1.weight".to_owned();
         written[1].1 = Tensor::zeros([3], (Kind::Float, Device::Cpu));
         Tensor::write_safetensors(&written, &file).unwrap();
-        let told = message(model.load_weights(&file).unwrap_err());
-        assert!(told.contains("weights.safetensors"), "{told}");
+        let error = message(model.load_weights(&file).unwrap_err());
+        assert!(error.contains("weights.safetensors"), "{error}");
         assert!(
-            told.ends_with(
+            error.ends_with(
                 "lacks features.0.weight; has wrong shapes: features.0.bias is [3], not [64]; has tensors that the \
                  network lacks: conv1.weight"
             ),
-            "{told}"
+            "{error}"
         );
         for (tensor, (name, now)) in before.iter().zip(&model.state) {
             assert_eq!(tensor, now, "{name}");
@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn older_names_are_understood_as_torchvision_does() {
+    fn older_names_are_replaced_as_in_torchvision() {
         for (old, new) in [
             (
                 "encoder.layers.encoder_layer_0.mlp.linear_1.weight",

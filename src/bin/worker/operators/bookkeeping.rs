@@ -1,4 +1,4 @@
-//! Operators that neither compute nor move data by themselves. Their inputs would only make a profile longer: there are
+//! Operators that neither compute nor move data themselves. Their inputs would only make a profile longer: there are
 //! as many of them as of all others.
 
 /// Allocations, views, and operators that only call another one, which has the same inputs.
@@ -45,7 +45,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_computes_or_copies_keeps_its_inputs() {
+    fn operators_that_compute_or_copy_keep_their_inputs() {
         for name in ["ConvolutionBackward0", "SumBackward1", "torch::autograd::AccumulateGrad", "aten::t"] {
             assert!(is_bookkeeping(name), "{name}");
         }

@@ -32,7 +32,7 @@ const PARTS: [(&str, OperatorClass); 24] = [
     ("elementwise_kernel", OperatorClass::Elementwise),
 ];
 
-/// What the kernel called `name` computes, if that is certain.
+/// The class of the kernel called `name`; [`OperatorClass::Other`] if it is uncertain.
 pub(super) fn class(name: &str) -> OperatorClass {
     let fits = |part: &str| name.contains(part);
     PARTS.iter().find(|(part, _)| fits(part)).map_or(OperatorClass::Other, |(_, class)| *class)

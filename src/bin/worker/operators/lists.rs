@@ -1,6 +1,6 @@
 //! The compulsory bytes of operators that take lists of tensors, whose shapes a profile does not have.
 
-/// Bytes that one call of the operator called `name` reads and writes at least, given the bytes of the tensors in each
+/// The least bytes that one call of the operator called `name` reads and writes, given the bytes of the tensors in each
 /// of its lists. `None` if it is not known here.
 ///
 /// The lists are those of `native_functions.yaml`: the weights come first, then their gradients, then what the

@@ -1,4 +1,4 @@
-//! From what was recorded to what is reported: calls with the same inputs are added up.
+//! Turns a [`Recording`] into the reported [`OperatorProfile`]: calls with the same inputs are added up.
 
 use std::collections::BTreeMap;
 use std::ops::Add;
@@ -8,7 +8,7 @@ use orchestrate::protocol::{OperatorClass, OperatorProfile, OperatorSample, Phas
 use super::super::shim::Clock;
 use super::bookkeeping::is_bookkeeping;
 use super::recording::{Call, Kernel, Recording};
-use super::time::{Phases, busy_ns, own};
+use super::time::{Phases, busy_ns, self_times};
 use super::{kernels, lists};
 
 /// The name of the time in which the training thread waits for images.
@@ -22,7 +22,7 @@ const SOURCE: &str = "kineto";
 pub(super) struct Iterations {
     /// Where the seconds of the device come from.
     pub(super) clock: Clock,
-    /// How many there were.
+    /// The number of iterations.
     pub(super) count: u32,
     /// Seconds of all of them, from synchronisation to synchronisation.
     pub(super) elapsed_s: f64,
@@ -50,7 +50,7 @@ pub(super) fn profile(recording: &Recording, iterations: &Iterations) -> Operato
     }
 }
 
-/// What a call took.
+/// The time of a call.
 #[derive(Clone, Copy, Debug, Default)]
 struct Cost {
     host_s: f64,
@@ -103,14 +103,14 @@ fn plus<N: Add<Output = N> + Copy + Default>(sum: Option<N>, more: Option<N>) ->
 
 /// The cost of each call.
 fn costs(recording: &Recording, clock: Clock) -> Vec<Cost> {
-    let host = own(&recording.operators, |call| (call.end_ns - call.start_ns) as f64 / 1e9);
+    let host = self_times(&recording.operators, |call| (call.end_ns - call.start_ns) as f64 / 1e9);
     let mut costs: Vec<Cost> =
         host.into_iter().map(|host_s| Cost { host_s, device_s: None, kernels: None }).collect();
     match clock {
         Clock::Host => {}
         Clock::Kernels => add_kernels(&mut costs, recording),
         Clock::Events => {
-            let device = own(&recording.operators, |call| call.device_us.unwrap_or(0.0) / 1e6);
+            let device = self_times(&recording.operators, |call| call.device_us.unwrap_or(0.0) / 1e6);
             costs.iter_mut().zip(device).for_each(|(cost, device_s)| cost.device_s = Some(device_s));
         }
         Clock::Waits => costs.iter_mut().for_each(|cost| cost.device_s = Some(cost.host_s)),
@@ -133,7 +133,7 @@ fn add_kernels(costs: &mut [Cost], recording: &Recording) {
     }
 }
 
-/// The calls of operators by their ids. A scope launches nothing by itself.
+/// The calls of operators by their ids. Scopes do not launch kernels themselves.
 fn by_id(recording: &Recording) -> BTreeMap<u64, usize> {
     let calls = recording.operators.iter().enumerate().filter(|(_, call)| !call.is_scope);
     calls.map(|(index, call)| (call.id, index)).collect()
@@ -172,7 +172,7 @@ fn data_wait(iterations: &Iterations) -> Option<OperatorSample> {
     })
 }
 
-/// The operators that are listed: those of most networks in full, or 99 % of their time. A file of more is read slowly.
+/// The most operators that are listed: all of most networks, or 99 % of their time. Longer files are slow to read.
 const LISTED: usize = 400;
 
 /// The `most` operators that took longest, the longest first, and the seconds of all others.
@@ -308,7 +308,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_listed_is_in_the_rest() {
+    fn operators_that_are_not_listed_are_in_the_rest() {
         let operators: Vec<_> =
             (1..=5_u32).map(|host| OperatorSample { host_s: host.into(), ..Default::default() }).collect();
         let (listed, rest_s) = most_expensive(operators, 2);

@@ -1,17 +1,17 @@
-//! What libtorch's profiler recorded, as `shim/operators.cpp` writes it.
+//! The recording of libtorch's profiler, as `shim/operators.cpp` writes it.
 
 use serde::Deserialize;
 use serde_json::Value;
 
 use super::super::failure::WorkerError;
 
-/// What was recorded in some iterations.
+/// The recorded calls and kernels of some iterations.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Recording {
     /// Calls of operators, and scopes, on all threads.
     pub(super) operators: Vec<Call>,
-    /// What an accelerator did.
+    /// Kernels and copies of an accelerator.
     pub(super) kernels: Vec<Kernel>,
 }
 
@@ -62,7 +62,7 @@ impl Recording {
     /// Reads what the shim wrote.
     ///
     /// # Errors
-    /// It is not what this module describes.
+    /// The JSON does not have the form of this module.
     pub(super) fn parse(json: &str) -> Result<Self, WorkerError> {
         serde_json::from_str(json)
             .map_err(|error| WorkerError::Torch(format!("the recording of libtorch's profiler: {error}")))

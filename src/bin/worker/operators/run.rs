@@ -15,8 +15,8 @@ use super::profile::{Iterations, profile};
 use super::recording::Recording;
 
 impl Trainer {
-    /// Trains for `asked` iterations, rounded up to whole optimizer steps, and profiles them. Without a profile, the
-    /// measurement is worth no less: what went wrong is a warning.
+    /// Trains for `asked` iterations, rounded up to whole optimizer steps, and profiles them. A failure is only a
+    /// warning, because the measurement is valid without a profile.
     pub(crate) fn profile(&mut self, asked: u32) -> Option<OperatorProfile> {
         let profiled = self.try_profile(asked);
         profiled

@@ -1,4 +1,4 @@
-//! Time: what a call takes by itself, which part of an iteration it belongs to, how long a device is busy.
+//! The self time of a call, the part of an iteration that it belongs to, and the busy time of a device.
 
 use std::cmp::Reverse;
 
@@ -14,16 +14,16 @@ pub(super) fn scope_name(phase: Phase) -> String {
     format!("orchestrate::{phase}")
 }
 
-/// `length` of each call without that of the calls within it.
-pub(super) fn own(calls: &[Call], length: impl Fn(&Call) -> f64) -> Vec<f64> {
-    let mut own: Vec<f64> = calls.iter().map(&length).collect();
+/// The self time of each call: its `length` without that of the calls within it.
+pub(super) fn self_times(calls: &[Call], length: impl Fn(&Call) -> f64) -> Vec<f64> {
+    let mut times: Vec<f64> = calls.iter().map(&length).collect();
     for (call, caller) in callers(calls).into_iter().enumerate() {
         if let Some(caller) = caller {
-            own[caller] -= length(&calls[call]);
+            times[caller] -= length(&calls[call]);
         }
     }
     // Two readings of the clock can differ by a tick from those of the call around them.
-    own.into_iter().map(|length| length.max(0.0)).collect()
+    times.into_iter().map(|length| length.max(0.0)).collect()
 }
 
 /// For each call, the index of the innermost call around it on the same thread.
@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn own_time_excludes_direct_children_alone() {
+    fn self_time_excludes_direct_children_only() {
         // In the order in which they end, as a profiler could report them.
         let calls = [
             call("grandchild", 1, 20, 30),
@@ -104,19 +104,19 @@ mod tests {
             call("parent", 1, 0, 100),
             call("next", 1, 100, 110),
         ];
-        assert_eq!(own(&calls, length), [10.0, 20.0, 20.0, 15.0, 55.0, 10.0]);
+        assert_eq!(self_times(&calls, length), [10.0, 20.0, 20.0, 15.0, 55.0, 10.0]);
     }
 
     #[test]
-    fn a_call_as_long_as_its_only_child_has_no_own_time() {
+    fn a_call_as_long_as_its_only_child_has_no_self_time() {
         let calls = [call("wrapper", 1, 5, 9), call("inner", 1, 5, 9), call("empty", 1, 9, 9)];
-        assert_eq!(own(&calls, length).iter().sum::<f64>(), 4.0);
-        assert_eq!(own(&calls, length)[0], 0.0);
+        assert_eq!(self_times(&calls, length).iter().sum::<f64>(), 4.0);
+        assert_eq!(self_times(&calls, length)[0], 0.0);
     }
 
-    /// Own times add up to the time in which any call was open, on each thread.
+    /// Self times add up to the time in which any call was open, on each thread.
     #[test]
-    fn own_times_add_up_to_the_outermost_calls() {
+    fn self_times_add_up_to_the_outermost_calls() {
         let mut calls = Vec::new();
         for outer in 0..20 {
             let start = outer * 100;
@@ -127,7 +127,7 @@ mod tests {
             }
         }
         let outermost: f64 = calls.iter().filter(|call| call.name == "outer").map(length).sum();
-        assert_eq!(own(&calls, length).iter().sum::<f64>(), outermost);
+        assert_eq!(self_times(&calls, length).iter().sum::<f64>(), outermost);
     }
 
     #[test]

@@ -1,5 +1,5 @@
-//! The operands that a device multiplies in hardware. A processor without an instruction for bf16 still computes with
-//! it, through single precision. That is worth a sample, but it is not the ceiling of any unit.
+//! The operands that a device multiplies in hardware. A processor without an instruction for bf16 still multiplies it
+//! in single precision. That is sampled, but is not the ceiling of an arithmetic unit.
 
 use orchestrate::job::Device;
 use orchestrate::protocol::Operands;
@@ -11,7 +11,7 @@ use super::super::shim;
 /// then Arm's.
 const BF16_INSTRUCTIONS: [&str; 3] = ["amx_bf16", "avx512_bf16", "bf16"];
 
-/// The facts that decide on the arithmetic.
+/// The facts that determine the arithmetic of a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Hardware {
     device: Device,
@@ -23,7 +23,7 @@ pub(super) struct Hardware {
 
 /// How a device multiplies operands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Standing {
+pub(super) enum Support {
     /// The hardware multiplies them.
     Native {
         /// The precision in which it adds up the products.
@@ -55,24 +55,24 @@ impl Hardware {
     ///
     /// By default, libtorch makes cuBLAS add up products of half precision in single precision. For Metal, it is not
     /// documented.
-    pub(super) fn standing(self, operands: Operands) -> Standing {
+    pub(super) fn support(self, operands: Operands) -> Support {
         const AMPERE: &str = "it needs an NVIDIA GPU of compute capability 8.0 or later";
         let is_ampere = self.capability.is_some_and(|capability| capability >= (8, 0));
-        let native = Standing::Native { accumulate: "fp32" };
+        let native = Support::Native { accumulate: "fp32" };
         match (operands, self.device) {
             (Operands::Fp32, _) | (Operands::Fp16, Device::Cuda(_)) => native,
             (Operands::Tf32 | Operands::Bf16, Device::Cuda(_)) if is_ampere => native,
             (Operands::Bf16, Device::Cpu) if self.has_bf16 => native,
-            (Operands::Bf16, Device::Cpu) => Standing::Emulated {
+            (Operands::Bf16, Device::Cpu) => Support::Emulated {
                 reason: "the CPU has no instruction for bf16 (amx_bf16, avx512_bf16 or Arm's bf16)",
             },
             (Operands::Fp16, Device::Cpu) => {
-                Standing::Absent { reason: "on a CPU, no precision of a job computes in it" }
+                Support::Absent { reason: "on a CPU, no precision of a job computes in it" }
             }
             (Operands::Bf16 | Operands::Fp16, Device::Mps) => {
-                Standing::Native { accumulate: "not said by Metal" }
+                Support::Native { accumulate: "not said by Metal" }
             }
-            (Operands::Tf32, _) | (Operands::Bf16, Device::Cuda(_)) => Standing::Absent { reason: AMPERE },
+            (Operands::Tf32, _) | (Operands::Bf16, Device::Cuda(_)) => Support::Absent { reason: AMPERE },
         }
     }
 }
@@ -85,7 +85,7 @@ mod tests {
         let hardware = Hardware { device, capability, has_bf16 };
         [Operands::Fp32, Operands::Tf32, Operands::Bf16, Operands::Fp16]
             .into_iter()
-            .filter(|operands| matches!(hardware.standing(*operands), Standing::Native { .. }))
+            .filter(|operands| matches!(hardware.support(*operands), Support::Native { .. }))
             .map(Operands::as_str)
             .collect()
     }
@@ -103,12 +103,12 @@ mod tests {
     #[test]
     fn bf16_without_an_instruction_is_emulated_and_not_absent() {
         let old = Hardware { device: Device::Cpu, capability: None, has_bf16: false };
-        assert!(matches!(old.standing(Operands::Bf16), Standing::Emulated { .. }));
-        assert!(matches!(old.standing(Operands::Tf32), Standing::Absent { .. }));
+        assert!(matches!(old.support(Operands::Bf16), Support::Emulated { .. }));
+        assert!(matches!(old.support(Operands::Tf32), Support::Absent { .. }));
     }
 
     #[test]
-    fn an_instruction_that_nobody_has_is_not_there() {
+    fn unknown_instructions_are_absent() {
         assert!(!shim::processor_has("avx1024_bf64"));
         // Every 64-bit x86 processor has SSE2, and every 64-bit Arm processor has NEON.
         let always = if cfg!(target_arch = "x86_64") { "sse2" } else { "neon" };

@@ -1,5 +1,5 @@
-//! The clock of the arithmetic units while they work. A ceiling belongs to a clock, and laptops and shared machines do
-//! not run at that of the data sheet.
+//! The clock of the arithmetic units while they work. A ceiling is valid for a clock, and laptops and shared machines
+//! do not run at that of the data sheet.
 
 use nvml_wrapper::Nvml;
 use nvml_wrapper::enum_wrappers::device::Clock;
@@ -9,7 +9,7 @@ use orchestrate::protocol::Clocks;
 use super::super::device::OpenDevice;
 use super::host;
 
-/// Reads a clock now and then, and keeps the readings.
+/// Reads a clock when [`Watch::look`] is called, and keeps the readings.
 #[derive(Debug)]
 pub(super) struct Watch {
     source: Source,
@@ -24,8 +24,8 @@ enum Source {
     Processors(usize),
     /// NVIDIA's management library, for the GPU with this UUID.
     Nvidia(Box<Nvml>, String),
-    /// There are none (MPS, or a driver without its library).
-    Nobody,
+    /// No readings are available (MPS, or a driver without its library).
+    Unavailable,
 }
 
 impl Watch {
@@ -35,9 +35,9 @@ impl Watch {
             (Device::Cpu, _) => Source::Processors(usize::try_from(threads).unwrap_or(usize::MAX)),
             (Device::Cuda(_), Some(uuid)) => match Nvml::init() {
                 Ok(nvml) => Source::Nvidia(Box::new(nvml), uuid.clone()),
-                Err(_) => Source::Nobody,
+                Err(_) => Source::Unavailable,
             },
-            (Device::Cuda(_) | Device::Mps, _) => Source::Nobody,
+            (Device::Cuda(_) | Device::Mps, _) => Source::Unavailable,
         };
         Watch { source, seen: Vec::new() }
     }
@@ -47,7 +47,7 @@ impl Watch {
         let now = match &self.source {
             Source::Processors(threads) => busiest(host::processor_clocks(), *threads),
             Source::Nvidia(nvml, uuid) => ask(nvml, uuid, |gpu| gpu.clock_info(Clock::SM)),
-            Source::Nobody => None,
+            Source::Unavailable => None,
         };
         self.seen.extend(now);
     }
@@ -62,7 +62,7 @@ impl Watch {
                 ask(nvml, uuid, |gpu| gpu.max_clock_info(Clock::SM)),
                 ask(nvml, uuid, |gpu| gpu.clock_info(Clock::Memory)),
             ),
-            Source::Nobody => (None, None),
+            Source::Unavailable => (None, None),
         };
         Some(Clocks { low_mhz, high_mhz, most_mhz, memory_mhz })
     }
@@ -71,7 +71,7 @@ impl Watch {
     pub(super) fn driver(&self) -> Option<String> {
         match &self.source {
             Source::Nvidia(nvml, _) => nvml.sys_driver_version().ok(),
-            Source::Processors(_) | Source::Nobody => None,
+            Source::Processors(_) | Source::Unavailable => None,
         }
     }
 }
@@ -102,8 +102,8 @@ mod tests {
     }
 
     #[test]
-    fn clocks_are_the_ends_of_what_was_seen() {
-        let watch = |seen: &[f64]| Watch { source: Source::Nobody, seen: seen.to_vec() };
+    fn clocks_are_the_range_of_the_readings() {
+        let watch = |seen: &[f64]| Watch { source: Source::Unavailable, seen: seen.to_vec() };
         let clocks = watch(&[1500.0, 1400.0, 1450.0]).clocks().unwrap();
         assert_eq!((clocks.low_mhz, clocks.high_mhz, clocks.most_mhz), (1400.0, 1500.0, None));
         assert_eq!(watch(&[]).clocks(), None);

@@ -1,5 +1,5 @@
-//! Convolutions of random numbers: the layers of residual networks, forward. What the best of them attains is nearer to
-//! what training can attain than a matrix product is.
+//! Convolutions of random numbers: the layers of residual networks, forward. The rate of the best one is nearer to
+//! the attainable rate of training than that of a matrix product.
 
 #![expect(clippy::disallowed_methods, reason = "a worker measures time")]
 
@@ -14,10 +14,10 @@ use super::super::device::OpenDevice;
 use super::super::failure::WorkerError;
 use super::super::model::in_format;
 use super::gemm::{self, Wanted};
-use super::tell::tell;
+use super::print::print_progress;
 use super::timing::{self, Timings};
 
-/// Input channels, output channels, rows and columns, and rows and columns of the kernel: of the stages of ResNet-50.
+/// Input channels, output channels, size of the image, and size of the kernel: of the stages of ResNet-50.
 const LAYERS: [(u32, u32, u32, u32); 5] =
     [(64, 64, 56, 3), (128, 128, 28, 3), (256, 256, 14, 3), (256, 64, 56, 1), (1024, 256, 14, 1)];
 
@@ -33,10 +33,10 @@ const SHARE_OF_FREE_MEMORY: u64 = 4;
 /// Timings of each convolution in the first turn.
 const FIRST_TIMINGS: usize = 2;
 
-/// The number of convolutions that are timed again and again in the end.
+/// The number of convolutions that are timed repeatedly at the end.
 const FINALISTS: usize = 2;
 
-/// More timings of one convolution than this add nothing.
+/// The most timings of one convolution: more would not improve the result.
 const MOST_TIMINGS: usize = 30;
 
 /// A convolution with stride 1 that keeps rows and columns.
@@ -137,7 +137,7 @@ pub(super) fn measure(
     }
     if let Some(Trial { layer, seconds }) = fastest(&trials).first().map(|index| &trials[*index]) {
         let best = layer.flops() / least(seconds);
-        tell(&format!("{} {layer}: {:.1} GFLOP/s", wanted.operands, best / 1e9));
+        print_progress(&format!("{} {layer}: {:.1} GFLOP/s", wanted.operands, best / 1e9));
     }
     Ok(trials.into_iter().map(|trial| sample(wanted.operands, trial)).collect())
 }
@@ -162,7 +162,7 @@ fn sweep(
     Ok(trials)
 }
 
-/// The layers with as many images as the memory has room for, which holds this many numbers. Formats alternate, so that
+/// The layers with as many images as fit into memory with room for `free_numbers` numbers. Formats alternate, so that
 /// both are tried if time is short.
 fn layers(device: Device, free_numbers: u64) -> Vec<Layer> {
     let batch = if device == Device::Cpu { BATCH } else { ACCELERATOR_BATCH };

@@ -14,13 +14,13 @@ const ROUND_S: f64 = 0.03;
 /// Rounds of each kind of work at least, however long they take.
 const LEAST_ROUNDS: usize = 3;
 
-/// More rounds than this add nothing.
+/// The most rounds: more would not improve the result.
 const MOST_ROUNDS: usize = 200;
 
 /// Rounds of each number of passes that is tried to find out how many make a round long enough.
 const TRIALS: usize = 3;
 
-/// How many times as many passes are tried next.
+/// The factor between successive numbers of passes that are tried.
 const GROWTH: u32 = 16;
 
 /// The work of one thread: its number, and how often to repeat.
@@ -30,8 +30,8 @@ pub(super) type Passes<'a> = &'a (dyn Fn(usize, u32) + Sync);
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Crew {
     threads: usize,
-    /// The processor of each thread. Empty if there are fewer threads than processors: the system then knows better
-    /// which of them share a core.
+    /// The processor of each thread. Empty if there are fewer threads than processors: the system then chooses better,
+    /// because it knows which of them share a core.
     processors: Vec<usize>,
 }
 
@@ -43,13 +43,13 @@ impl Crew {
         Crew { threads, processors: if processors.len() == threads { processors } else { Vec::new() } }
     }
 
-    /// How many threads there are.
+    /// The number of threads.
     pub(super) fn threads(&self) -> usize {
         self.threads
     }
 
-    /// Runs `work` on every thread at once. Returns the seconds from the first start to the last end, so that threads
-    /// that had to share a processor do not count twice.
+    /// Runs `work` on all threads simultaneously. Returns the seconds from the first start to the last end, so that
+    /// threads that had to share a processor do not count twice.
     pub(super) fn run(&self, work: &(dyn Fn(usize) + Sync)) -> f64 {
         let barrier = Barrier::new(self.threads);
         let ends = |thread: usize| {

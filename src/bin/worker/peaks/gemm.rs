@@ -14,11 +14,11 @@ use super::super::device::OpenDevice;
 use super::super::failure::WorkerError;
 use super::super::shim::{EffectiveFlags, Flags};
 use super::clock::Watch;
+use super::print::print_progress;
 use super::search::{self, Bench, Shape, TIMINGS_OF_A_TRIAL, Trial};
-use super::tell::tell;
 use super::timing::{self, Timings};
 
-/// Which products to time.
+/// The products to time.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Wanted {
     /// The type of the numbers in the matrices.
@@ -62,7 +62,7 @@ pub(super) fn measure(
 /// Errors of libtorch, or libtorch reads back others.
 pub(super) fn set_flags(device: &OpenDevice, operands: Operands) -> Result<(), WorkerError> {
     let on_cuda = matches!(device.device, Device::Cuda(_));
-    // Where cuDNN may try its algorithms, the best of n is that of the fastest.
+    // If cuDNN may try its algorithms, the best timing is that of the fastest algorithm.
     let flags = Flags { tf32: operands == Operands::Tf32, deterministic: false, cudnn_benchmark: on_cuda };
     flags.set()?;
     if EffectiveFlags::get()?.rounds(on_cuda) != flags.tf32 {
@@ -186,7 +186,7 @@ impl Bench for Products<'_> {
         let timings = timing::time(device, TIMINGS_OF_A_TRIAL, TIMINGS_OF_A_TRIAL, 0.0, &mut work)?;
         let trial = Trial { shape, timings };
         let Shape { size, layout } = shape;
-        tell(&format!("{operands} {layout} {size} × {size}: {:.1} GFLOP/s", trial.best() / 1e9));
+        print_progress(&format!("{operands} {layout} {size} × {size}: {:.1} GFLOP/s", trial.best() / 1e9));
         Ok(trial.timings)
     }
 
@@ -203,7 +203,7 @@ mod tests {
 
     /// Compares each layout with its definition, and the rounding of operands with what their digits allow.
     #[test]
-    fn products_are_those_their_layout_says() {
+    fn products_follow_the_definition_of_their_layout() {
         tch::manual_seed(1);
         for (operands, tolerance) in [(Operands::Fp32, 1e-4), (Operands::Bf16, 0.25)] {
             let matrices = Matrices::random(48, operands, tch::Device::Cpu).unwrap();

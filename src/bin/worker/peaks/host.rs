@@ -1,4 +1,4 @@
-//! Memory and clocks of the machine. If the system does not tell, a size is assumed, and a fact is absent.
+//! Memory and clocks of the machine. If the system does not report them, a size is assumed, and a clock is absent.
 
 #![expect(clippy::disallowed_methods, reason = "a worker looks at the machine it runs on")]
 
@@ -10,10 +10,10 @@ use super::super::device::OpenDevice;
 use super::super::shim;
 use super::caches;
 
-/// If the size of the caches is unknown: more than today's devices have, except servers with many sockets.
+/// Assumed if the size of the caches is unknown: more than today's devices have, except servers with many sockets.
 const ASSUMED_CACHE: u64 = 128 << 20;
 
-/// If the free memory is unknown.
+/// Assumed if the free memory is unknown.
 const ASSUMED_FREE: u64 = 4 << 30;
 
 /// The sizes that decide how large arrays are, in bytes.
@@ -21,7 +21,7 @@ const ASSUMED_FREE: u64 = 4 << 30;
 pub(super) struct Memory {
     /// All last-level caches together.
     pub(super) cache: u64,
-    /// The memory that nobody uses.
+    /// The free memory.
     pub(super) free: u64,
 }
 
@@ -38,7 +38,7 @@ impl Memory {
     }
 }
 
-/// The current MHz of each processor. Empty if the system does not tell.
+/// The current MHz of each processor. Empty if the system does not report it.
 pub(super) fn processor_clocks() -> Vec<f64> {
     let scaling = megahertz(&read_of_each_processor("cpufreq/scaling_cur_freq"));
     if !scaling.is_empty() {

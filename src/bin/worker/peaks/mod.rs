@@ -6,7 +6,7 @@
 //! | [`arithmetic`] | the operands that a device multiplies in hardware |
 //! | [`search`] | which products are timed, and how often: sizes, layouts, finalists |
 //! | [`gemm`] | the products: matrices of random numbers on the device |
-//! | [`convolution`] | the convolutions, likewise |
+//! | [`convolution`] | the convolutions: images and kernels of random numbers on the device |
 //! | [`instructions`] | multiply-adds on the registers of a processor |
 //! | [`memory`] | passes over the memory and the caches of a processor |
 //! | [`stream`] | copy and triad of an accelerator, and the size of the arrays |
@@ -25,9 +25,9 @@ mod gemm;
 mod host;
 mod instructions;
 mod memory;
+mod print;
 mod search;
 mod stream;
-mod tell;
 mod timing;
 
 use orchestrate::job::{Device, Precision};
@@ -42,7 +42,7 @@ use super::failure::WorkerError;
 use super::request;
 use super::settings;
 use super::shim;
-use arithmetic::{Hardware, Standing};
+use arithmetic::{Hardware, Support};
 use clock::Watch;
 use crew::Crew;
 use host::Memory;
@@ -104,10 +104,10 @@ fn measure(device: &OpenDevice, quick: bool) -> Result<MeasuredPeaks, WorkerErro
     let threads = settings::threads();
     let memory = Memory::probe(device);
     let mut watch = Watch::of(device, threads);
-    let without_fp16 = "fp16 is not measured: on a CPU, no precision of a job computes in it";
+    let without_fp16 = "fp16 is not measured: no job on a CPU computes in it";
     let mut notes = Vec::from_iter(on_processor.then(|| without_fp16.to_owned()));
     let crew = on_processor.then(|| Crew::of(threads));
-    // The machine may be disturbed or throttled in one of the two.
+    // Measured twice: the machine might be disturbed or throttled during one of the measurements.
     let mut instructions: Vec<InstructionSample> = Vec::new();
     let mut time_instructions = || {
         let again = crew.as_ref().map(|crew| instructions::measure(crew, effort.instruction_s / 2.0));
@@ -144,7 +144,7 @@ fn measure(device: &OpenDevice, quick: bool) -> Result<MeasuredPeaks, WorkerErro
     })
 }
 
-/// The streams of a processor by our own loops, and those of an accelerator by libtorch's kernels.
+/// The streams of a processor by the loops in [`memory`], and those of an accelerator by libtorch's kernels.
 fn streams(
     device: &OpenDevice,
     crew: Option<&Crew>,
@@ -194,10 +194,10 @@ fn all_products(
     let mut found = Products::default();
     let on_processor = device.device == Device::Cpu;
     for operands in [Operands::Fp32, Operands::Tf32, Operands::Bf16, Operands::Fp16] {
-        let (budget_s, accumulate, emulated) = match hardware.standing(operands) {
-            Standing::Native { accumulate } => (effort.gemm_s, accumulate, None),
-            Standing::Emulated { reason } => (effort.emulated_s, "fp32", Some(reason)),
-            Standing::Absent { reason } => {
+        let (budget_s, accumulate, emulated) = match hardware.support(operands) {
+            Support::Native { accumulate } => (effort.gemm_s, accumulate, None),
+            Support::Emulated { reason } => (effort.emulated_s, "fp32", Some(reason)),
+            Support::Absent { reason } => {
                 found.left_out.extend(left_out(operands, on_processor, reason));
                 continue;
             }
@@ -205,7 +205,7 @@ fn all_products(
         let wanted = gemm::Wanted { operands, accumulate, emulated: emulated.is_some(), budget_s };
         match gemm::measure(device, wanted, free_memory, watch) {
             Ok(samples) => found.samples.extend(samples),
-            // The hardware can have what libtorch cannot use.
+            // libtorch might not support all operands that the hardware has.
             Err(WorkerError::Torch(reason)) if operands != Operands::Fp32 => {
                 found.left_out.extend(left_out(
                     operands,
@@ -234,7 +234,7 @@ fn convolutions(
     budget_s: f64,
 ) -> Vec<ConvolutionSample> {
     convolution::measure(device, wanted, free_memory, budget_s).unwrap_or_else(|error| {
-        tell::tell(&format!("{} has no convolutions: {error}", wanted.operands));
+        print::print_progress(&format!("{} has no convolutions: {error}", wanted.operands));
         Vec::new()
     })
 }
@@ -257,7 +257,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn on_a_processor_mixed_precision_shares_the_fate_of_bf16() {
+    fn on_a_processor_mixed_precision_is_left_out_with_bf16() {
         let precisions = |operands, on_processor| -> Vec<Precision> {
             left_out(operands, on_processor, "why").into_iter().map(|left_out| left_out.precision).collect()
         };

@@ -1,6 +1,6 @@
 //! Which products are timed and how often.
 //!
-//! The ceiling is the rate of the fastest product, whose size and layout nobody knows in advance. So all layouts are
+//! The ceiling is the rate of the fastest product, whose size and layout are unknown in advance. So all layouts are
 //! tried, from small sizes to large, until the next size would take too long. Layouts that fall behind are dropped. The
 //! remaining time goes to the fastest few, in turn, so that a drift of the machine affects all of them.
 
@@ -25,10 +25,10 @@ const FALLEN_BEHIND: f64 = 0.9;
 /// one fall behind.
 const DECISIVE_SIZE: u64 = 1024;
 
-/// The number of products that are timed again and again in the end.
+/// The number of products that are timed repeatedly at the end.
 const FINALISTS: usize = 3;
 
-/// More timings of one product than this add nothing.
+/// The most timings of one product: more would not improve the result.
 const MOST_TIMINGS: usize = 30;
 
 /// Calls of a long product in its first trial: one to warm up, two timed.

@@ -1,4 +1,4 @@
-//! How large arrays are that no cache can hold, and libtorch's copy and triad over them, in single precision: for
+//! The size of arrays that exceed all caches, and libtorch's copy and triad over them, in single precision: for
 //! accelerators. Both bytes read and bytes written count.
 
 use orchestrate::protocol::StreamSample;
@@ -8,7 +8,7 @@ use super::super::device::OpenDevice;
 use super::super::failure::WorkerError;
 use super::super::shim;
 use super::host::Memory;
-use super::tell::tell;
+use super::print::print_progress;
 use super::timing::{self, Timings};
 
 /// Each array is this many times the last-level caches.
@@ -23,7 +23,7 @@ const LEAST_BYTES: u64 = 32 << 20;
 /// Timings of each stream at least, however long they take.
 const LEAST_TIMINGS: usize = 3;
 
-/// More timings than this add nothing.
+/// The most timings: more would not improve the result.
 const MOST_TIMINGS: usize = 50;
 
 /// Bytes of one number.
@@ -74,7 +74,7 @@ pub(super) fn measure(
     let length = i64::try_from(arrays.elements).expect("memory is below 2⁶³ bytes");
     let filled = |value: f64| -> Result<Tensor, WorkerError> {
         let mut array = Tensor::f_empty([length], (Kind::Float, device.tch()))?;
-        // Each thread touches its part first, so that the part lies in memory near the thread.
+        // Each thread touches its part first, so that the part is in memory near the thread.
         drop(array.f_fill_(value)?);
         Ok(array)
     };
@@ -95,7 +95,7 @@ fn sample(kernel: &str, bytes: u64, timings: &Timings) -> StreamSample {
         bytes_per_s: timings.seconds.iter().map(|seconds| bytes as f64 / seconds).collect(),
     };
     let best = sample.bytes_per_s.iter().copied().fold(0.0, f64::max);
-    tell(&format!("{kernel} of {:.0} MB: {:.1} GB/s", bytes as f64 / 1e6, best / 1e9));
+    print_progress(&format!("{kernel} of {:.0} MB: {:.1} GB/s", bytes as f64 / 1e6, best / 1e9));
     sample
 }
 
@@ -124,12 +124,12 @@ mod tests {
     }
 
     #[test]
-    fn streams_do_what_they_say() {
+    fn streams_compute_copy_and_triad() {
         let device = OpenDevice::open(Backend::Only(Device::Cpu)).unwrap();
         let samples = measure(&device, Arrays { elements: 1000 }, 0.0).unwrap();
-        let told: Vec<_> =
+        let printed: Vec<_> =
             samples.iter().map(|s| (s.kernel.as_str(), s.bytes, s.bytes_per_s.len())).collect();
-        assert_eq!(told, [("copy", 8000, LEAST_TIMINGS), ("triad", 12000, LEAST_TIMINGS)]);
+        assert_eq!(printed, [("copy", 8000, LEAST_TIMINGS), ("triad", 12000, LEAST_TIMINGS)]);
         let [a, b] = [1.0_f32, 2.0].map(|value| Tensor::from_slice(&[value; 5]));
         let c = Tensor::zeros([5], (Kind::Float, tch::Device::Cpu));
         shim::triad(&c, &a, &b, 3.0).unwrap();

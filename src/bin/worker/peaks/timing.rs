@@ -14,7 +14,7 @@ const TIMING_S: f64 = 0.02;
 /// A timing has at most this many calls, however short they are.
 const MOST_CALLS: u32 = 10_000;
 
-/// What is warmed up is repeated for about this long.
+/// The duration of a warm-up.
 const WARM_UP_S: f64 = 0.1;
 
 /// A piece of work that can be repeated.
@@ -29,8 +29,8 @@ pub(super) struct Timings {
     pub(super) seconds: Vec<f64>,
 }
 
-/// Times `work` at least `least` times, and then for as long as `budget_s` and `most` allow. One call comes first: it
-/// allocates the memory, plans and code that the others find ready.
+/// Times `work` at least `least` times, and then for as long as `budget_s` and `most` allow. One call precedes them: it
+/// allocates the memory, plans and code that the others reuse.
 pub(super) fn time(
     device: &OpenDevice,
     least: usize,

@@ -1,20 +1,20 @@
-//! One thing that was found, beside what it should be. Whether it holds is decided here, when it is made.
+//! A [`Comparison`] of a value that was found with the expected one. Its constructors decide whether it passes.
 
 use std::fmt;
 
 use serde::Serialize;
 
-/// One thing that was found, beside what it should be.
+/// A value that was found, the expected one, and whether they agree.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(super) struct Comparison {
-    /// What it is, with its unit if it has one.
+    /// The name of the value, with its unit if it has one.
     pub(super) what: String,
-    /// What was found. A number that is infinite or not a number is `null`.
+    /// The value that was found. A number that is infinite or not a number is `null`.
     pub(super) found: Value,
     /// What it should be.
     #[serde(flatten)]
     pub(super) should: Should,
-    /// Whether it is.
+    /// Whether `found` is as it should be.
     pub(super) holds: bool,
 }
 
@@ -43,17 +43,17 @@ pub(super) enum Should {
     BeNear {
         /// The number that it should be.
         expected: f64,
-        /// How far from it is still right, in the same unit.
+        /// The allowed distance from it, in the same unit.
         within: f64,
     },
     /// This or more.
     ReachAtLeast {
-        /// The least that is right, in the same unit.
+        /// The lower bound, in the same unit.
         at_least: f64,
     },
     /// This or less.
     StayAtMost {
-        /// The most that is right, in the same unit.
+        /// The upper bound, in the same unit.
         at_most: f64,
     },
 }
@@ -79,21 +79,21 @@ impl Comparison {
         Comparison::new(what, Value::Number(found), Should::StayAtMost { at_most })
     }
 
-    /// It as text, for people.
+    /// A sentence for users: `loss is 2.5, not within 1.0e-2 of 2`.
     pub(super) fn text(&self) -> String {
         let Comparison { what, found, should, .. } = self;
         format!("{what} is {found}, {should}")
     }
 
     fn new(what: &str, found: Value, should: Should) -> Self {
-        let holds = should.holds(&found);
+        let holds = should.is_met_by(&found);
         Comparison { what: what.to_owned(), found, should, holds }
     }
 }
 
 impl Should {
-    /// Whether `found` is so. What is not a number never is.
-    fn holds(&self, found: &Value) -> bool {
+    /// Whether `found` satisfies this. NaN never does.
+    fn is_met_by(&self, found: &Value) -> bool {
         let number = |of: &dyn Fn(f64) -> bool| matches!(found, Value::Number(found) if of(*found));
         match self {
             Should::Be { expected } => found == expected,
@@ -148,7 +148,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_comparison_holds_up_to_its_bound_and_no_further() {
+    fn a_comparison_passes_up_to_and_including_its_bound() {
         let up = |number: f64| f64::from_bits(number.to_bits() + 1);
         let down = |number: f64| f64::from_bits(number.to_bits() - 1);
         for (comparison, holds) in [
@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_hold_is_told_in_words() {
+    fn failed_comparisons_are_described() {
         for (comparison, text) in [
             (Comparison::near("loss", 2.5, 2.0, 0.01), "loss is 2.5, not within 1.0e-2 of 2"),
             (Comparison::equal("clock", "host", "device_events"), "clock is `host`, not `device_events`"),
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_a_number_holds_nowhere() {
+    fn nan_fails_every_comparison() {
         for comparison in [
             Comparison::near("a", f64::NAN, f64::NAN, f64::INFINITY),
             Comparison::near("a", f64::INFINITY, 1.0, 1e300),
@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn found_and_expected_stand_side_by_side() {
+    fn json_has_the_found_and_the_expected_value() {
         let json = |comparison| serde_json::to_value(comparison).unwrap();
         assert_eq!(
             json(Comparison::near("loss", 2.25, 2.0, 0.5)),

@@ -9,19 +9,19 @@ const DEVIATIONS: f64 = 6.0;
 /// nothing. For the first loss, it is a share of the loss itself, and for a distance, of the distance.
 const LOOSE: f64 = 0.25;
 
-/// The least number of losses to be compared. The first one shows the forward pass, the second one the first step, the
-/// third one what the optimizer remembers.
+/// The least number of losses to compare. The first one tests the forward pass, the second one the first step, and the
+/// third one the optimizer's state.
 const LEAST_LOSSES: usize = 3;
 
-/// The least number of distances to be compared. That of SGD's first step shows the length of the gradient. The loss
-/// need not show it: a step that is a little too long can lead to the same loss.
+/// The least number of distances to compare. The distance of SGD's first step tests the length of the gradient. The
+/// loss alone might not: a step that is a little too long can result in the same loss.
 const LEAST_DISTANCES: usize = 1;
 
 /// The least deviation of a distance, relative to it. AdamW's first step divides by 1 − β₂, which is 0.001. Computed in
 /// single precision, it is off by the unit roundoff of 1.
 const LEAST_DEVIATION: f64 = f32::EPSILON as f64 / 2.0 / (1.0 - 0.999);
 
-/// What the first iterations of a training leave behind.
+/// The losses and distances of the first iterations of a training.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Course {
     /// The loss of each iteration.
@@ -30,7 +30,7 @@ pub(super) struct Course {
     pub(super) distances: Vec<f64>,
 }
 
-/// What the course of a training should be.
+/// The expected course of a training.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Expected {
     /// Without rounding.
@@ -73,15 +73,15 @@ struct Series<'a> {
     what: &'static str,
     exact: &'a [f64],
     disturbed: Vec<&'a [f64]>,
-    /// What a bound is compared with, to see whether it is tight.
+    /// The numbers that bounds are compared with to decide whether they are tight.
     scales: &'a [f64],
-    /// The least deviation that is believed, relative to a number.
+    /// The least credible deviation, relative to a number.
     least_deviation: f64,
 }
 
 impl Series<'_> {
     /// How far rounding alone can take each number from the exact one: six standard deviations. Relative errors only
-    /// grow while a network trains, so one that is smaller by chance than the one before is not believed.
+    /// grow while a network trains, so one that is smaller by chance than the previous one is ignored.
     fn bounds(&self) -> Vec<f64> {
         let draws = self.disturbed.len() as f64;
         let mut largest = self.least_deviation;
@@ -98,7 +98,7 @@ impl Series<'_> {
         let bounds = self.bounds();
         let is_tight = |index: &usize| bounds[*index] <= LOOSE * self.scales[*index].abs();
         let count = (0..bounds.len()).take_while(is_tight).count();
-        // A number that is missing is none, and holds nowhere.
+        // A missing number becomes NaN, which fails every comparison.
         let found = found.iter().copied().chain(std::iter::repeat(f64::NAN));
         let compare = |(index, found)| {
             Comparison::near(&format!("{} {}", self.what, index + 1), found, self.exact[index], bounds[index])
@@ -143,7 +143,7 @@ mod tests {
         Expected { exact: course(&losses, &distances), disturbed: disturbed.to_vec() }
     }
 
-    fn all_hold(losses: &[f64], distances: &[f64]) -> bool {
+    fn all_pass(losses: &[f64], distances: &[f64]) -> bool {
         expected().compare(&course(losses, distances)).unwrap().iter().all(|comparison| comparison.holds)
     }
 
@@ -174,19 +174,19 @@ mod tests {
     }
 
     #[test]
-    fn numbers_hold_within_their_bounds_and_no_further() {
+    fn numbers_pass_up_to_and_including_their_bounds() {
         assert!(
-            all_hold(&[2.0, 1.0, 0.5], &[0.5]) && all_hold(&[2.0059, 0.983, 0.5089, 99.0], &[0.5299, 99.0])
+            all_pass(&[2.0, 1.0, 0.5], &[0.5]) && all_pass(&[2.0059, 0.983, 0.5089, 99.0], &[0.5299, 99.0])
         );
         for wrong in [[2.0061, 1.0, 0.5], [2.0, 0.9819, 0.5], [2.0, 1.0, 0.5091], [2.0, f64::NAN, 0.5]] {
-            assert!(!all_hold(&wrong, &[0.5]), "{wrong:?}");
+            assert!(!all_pass(&wrong, &[0.5]), "{wrong:?}");
         }
-        assert!(!all_hold(&[2.0, 1.0, 0.5], &[0.5301]) && !all_hold(&[2.0, 1.0, 0.5], &[f64::INFINITY]));
-        assert!(!all_hold(&[2.0, 1.0], &[0.5]) && !all_hold(&[2.0, 1.0, 0.5], &[]), "a number is missing");
+        assert!(!all_pass(&[2.0, 1.0, 0.5], &[0.5301]) && !all_pass(&[2.0, 1.0, 0.5], &[f64::INFINITY]));
+        assert!(!all_pass(&[2.0, 1.0], &[0.5]) && !all_pass(&[2.0, 1.0, 0.5], &[]), "a number is missing");
     }
 
     #[test]
-    fn loose_bounds_show_nothing() {
+    fn loose_bounds_are_not_compared() {
         let exact = expected().exact;
         let mut loose = expected();
         loose.disturbed[0].losses[2] = 0.6;

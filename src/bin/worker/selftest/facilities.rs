@@ -1,6 +1,9 @@
-//! What training needs of a device besides arithmetic: flags, memory and its statistics, marks for profilers,
-//! operators, times.
-#![expect(clippy::disallowed_methods, reason = "how long a product takes says how many keep the device busy")]
+//! Checks of the facilities that training needs of a device besides arithmetic: flags, memory and its statistics, marks
+//! for profilers, operators, times.
+#![expect(
+    clippy::disallowed_methods,
+    reason = "the time of a product determines how many keep the device busy"
+)]
 
 use std::time::Instant;
 
@@ -21,7 +24,7 @@ use crate::stretch::Stretch;
 /// Side of the matrices that the first kernels multiply.
 const SIDE: i64 = 16;
 
-/// Batches that are copied on a stream of their own, and the numbers in each: their sums are exact in single precision.
+/// Batches that are copied on a separate stream, and the numbers in each: their sums are exact in single precision.
 const BATCHES: i64 = 8;
 const NUMBERS: i64 = 1 << 20;
 
@@ -42,7 +45,7 @@ const MOST_PRODUCTS: u32 = 200;
 const PIECE: i64 = 64 << 20;
 
 /// Bytes that no device has and no processor can address: 512 PiB, where the widest address space for programs is an
-/// eighth of that. So it is refused at once, whatever the kernel overcommits, and nothing is touched.
+/// eighth of that. So it is refused immediately, whatever the kernel overcommits, and no memory is touched.
 const BEYOND_ALL: i64 = 1 << 59;
 
 /// Iterations in a window: more than events are buffered (512), so that some are read while the device works.
@@ -93,7 +96,7 @@ pub(super) fn pinned_memory(lab: &mut Lab) -> Found {
     let sent = Tensor::f_randn([1 << 20], (Kind::Float, tch::Device::Cpu))?;
     let (pinned, is_pinned) = shim::pin(&sent)?;
     let there = pinned.f_to_device_(device, Kind::Float, true, false)?;
-    // It goes back into memory of its own; what was pinned may go once the copy is on its way.
+    // It is copied back into other memory; the pinned memory may be freed once the copy is submitted.
     drop(pinned);
     let unchanged = there.f_to(tch::Device::Cpu)? == sent;
     Ok(vec![
@@ -102,14 +105,14 @@ pub(super) fn pinned_memory(lab: &mut Lab) -> Found {
     ])
 }
 
-/// Copies batches on a stream of their own and adds each up. A sum is another one if the copy comes too late, behind
-/// the sum, or too early, before the sum of the batch that was in its place.
+/// Copies batches on a separate stream and adds each up. A sum is wrong if the copy is too late, after
+/// the sum, or too early, before the sum of the batch whose memory it overwrites.
 ///
 /// - For the former, a large batch is added up right behind its copy, on an idle device.
 /// - For the latter, the device is kept busy before each sum, so that all copies are submitted before the first one.
 ///   All batches are in page-locked memory by then: to lock it takes long.
 pub(super) fn copy_stream(lab: &mut Lab) -> Found {
-    let device = lab.cuda("copies have a stream of their own with CUDA only")?;
+    let device = lab.cuda("copies have a separate stream with CUDA only")?;
     let batch = |numbers: i64, value: i64| -> Result<(Tensor, Tensor), WorkerError> {
         let images = Tensor::f_full([numbers], value, (Kind::Float, tch::Device::Cpu))?;
         let labels = Tensor::f_full([1], value, (Kind::Int64, tch::Device::Cpu))?;
@@ -151,7 +154,7 @@ pub(super) fn copy_stream(lab: &mut Lab) -> Found {
     Ok(compared)
 }
 
-/// How many products of `matrix` with itself take so many `seconds` on the device of `lab`.
+/// The number of products of `matrix` with itself that take `seconds` on the device of `lab`.
 fn products_in(lab: &Lab, matrix: &Tensor, seconds: f64) -> Result<u32, WorkerError> {
     let mut one = f64::INFINITY;
     // The first one also loads libraries.
@@ -263,7 +266,7 @@ pub(super) fn iteration_times(lab: &mut Lab) -> Found {
     // Half of the time is left for whatever else the machine does meanwhile.
     if needed_s > lab.clock.left_s() / 2.0 {
         return Err(Halt::NotRun(format!(
-            "there was no time for it: {ITERATIONS} iterations take {needed_s:.0} s: raise --seconds"
+            "the time limit is too short: {ITERATIONS} iterations take {needed_s:.0} s: raise --seconds"
         )));
     }
     let window = trainer.measure(&training, |_, _| ())?;

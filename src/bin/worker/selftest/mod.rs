@@ -3,11 +3,11 @@
 //!
 //! | module | what it is |
 //! |---|---|
-//! | [`report`] | what is printed, and what follows from the checks |
-//! | [`comparison`] | one thing that was found, beside what it should be |
-//! | [`session`] | the checks one after the other, within a limit of time |
+//! | [`report`] | the printed report and its verdict |
+//! | [`comparison`] | a value that was found, beside the expected one |
+//! | [`session`] | runs the checks one after the other, within a time limit |
 //! | [`training`] | every precision, memory layout and optimizer |
-//! | [`reference`] | what that should be: double precision on the processor, with and without rounding errors |
+//! | [`reference`] | the expected course: double precision on the processor, with and without rounding errors |
 //! | [`course`] | judges the course of a training |
 //! | [`facilities`] | flags, memory, copies, marks for profilers, operators, iteration times |
 //! | [`times`] | judges iteration times |
@@ -37,7 +37,8 @@ use training::{Lab, Way};
 /// Tests the device and prints the report. `started` is when `main` began.
 ///
 /// # Errors
-/// [`WorkerError::Unsupported`] if this machine lacks the device. [`WorkerError::Write`] if nobody takes the report.
+/// [`WorkerError::Unsupported`] if this machine lacks the device, [`WorkerError::Write`] if the report cannot be
+/// printed.
 pub(crate) fn run(arguments: &Selftest, started: Instant) -> Result<ExitCode, WorkerError> {
     settings::refuse_rounding()?;
     settings::silence_profiler();
@@ -51,7 +52,7 @@ pub(crate) fn run(arguments: &Selftest, started: Instant) -> Result<ExitCode, Wo
     Ok(ExitCode::from(verdict.exit_code()))
 }
 
-/// What is known of the machine before any check.
+/// The facts about the machine that are known before any check.
 fn machine(device: &OpenDevice) -> Machine {
     Machine {
         worker: env!("CARGO_PKG_VERSION").to_owned(),
@@ -67,7 +68,7 @@ fn machine(device: &OpenDevice) -> Machine {
     }
 }
 
-/// All checks. The quick ones come first, so that a device that cannot do the least is known at once.
+/// All checks. The quick ones come first, so that a device that lacks the basics fails early.
 fn plan() -> Vec<Planned<Lab>> {
     let mut plan = facilities();
     plan.extend(Way::all().into_iter().map(|way| Planned {
@@ -88,7 +89,7 @@ fn plan() -> Vec<Planned<Lab>> {
     plan
 }
 
-/// The checks of what training needs of a device.
+/// The checks of the facilities that training needs of a device.
 fn facilities() -> Vec<Planned<Lab>> {
     vec![
         planned(
@@ -104,7 +105,7 @@ fn facilities() -> Vec<Planned<Lab>> {
         ),
         planned(
             "copy stream",
-            "batches that are copied on a stream of their own arrive in time, and overwrite none that is still read",
+            "batches that are copied on a separate stream arrive in time, and do not overwrite one that is still read",
             facilities::copy_stream,
         ),
         planned("peak memory", "the device's memory is counted", facilities::peak_memory),

@@ -1,4 +1,4 @@
-//! What the course of a training should be: that of the same training in double precision on the processor, exactly
+//! The expected course of a training: that of the same training in double precision on the processor, exactly
 //! and with rounding errors.
 
 use std::collections::BTreeMap;
@@ -27,11 +27,11 @@ pub(super) struct References {
 }
 
 impl References {
-    /// What the first `iterations` of `training`, which is what `request` says, should be in an arithmetic that rounds
-    /// so. Every call must be about the same network and batch.
+    /// The expected course of the first `iterations` of `training`, which `request` describes, in an arithmetic that
+    /// rounds like this. Every call must be about the same network and batch.
     ///
     /// # Errors
-    /// [`Halt::NotRun`] if there is no time.
+    /// [`Halt::NotRun`] if the time limit is reached.
     pub(super) fn of(
         &mut self,
         training: &Training,

@@ -1,4 +1,4 @@
-//! What `worker selftest` prints: one JSON object. What follows from the checks, follows here and nowhere else.
+//! The output of `worker selftest`: one JSON object. Its verdict and counts are computed from the checks here only.
 
 use std::collections::BTreeMap;
 
@@ -18,13 +18,13 @@ pub(super) struct SelfTest {
     /// The worker, its device, and what they run on.
     #[serde(flatten)]
     pub(super) machine: Machine,
-    /// The limit, in seconds. What there was no time for within it is listed as not run.
+    /// The time limit, in seconds. Checks that did not begin within it are listed as not run.
     pub(super) limit_s: u32,
     /// Seconds from the start of `main` to the last check's end.
     pub(super) elapsed_s: f64,
-    /// What the checks add up to.
+    /// The verdict of all checks.
     pub(super) verdict: Verdict,
-    /// How many checks ended how.
+    /// The number of checks per outcome.
     pub(super) counts: Counts,
     /// Every check, in the order in which they ran.
     pub(super) checks: Vec<Check>,
@@ -50,7 +50,7 @@ pub(super) struct Machine {
     /// Its compute capability, if it is a CUDA device.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) compute_capability: Option<String>,
-    /// Bytes of its memory that nobody used at the start, if it is an accelerator that tells.
+    /// Bytes of its memory that were free at the start, if it is an accelerator that reports them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) free_memory_bytes: Option<u64>,
     /// Compute threads of the processor.
@@ -68,10 +68,10 @@ pub(super) struct Check {
     pub(super) shows: &'static str,
     /// How it ended.
     pub(super) outcome: Outcome,
-    /// Why it is unsupported, was not run, or failed without numbers.
+    /// Why it is unsupported, was not run, or failed without comparisons.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) reason: Option<String>,
-    /// What was compared. It passes if all of them hold.
+    /// The comparisons. The check passes if all of them do.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(super) compared: Vec<Comparison>,
     /// How long it took, in seconds.
@@ -82,13 +82,13 @@ pub(super) struct Check {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Outcome {
-    /// It was run, and everything that it compared holds.
+    /// It was run, and all comparisons passed.
     Passed,
-    /// It was run, and something does not hold, or it did not end as it should.
+    /// It was run, and a comparison failed, or it did not end as it should.
     Failed,
-    /// This device does not have what it is about.
+    /// This device does not have what the check tests.
     Unsupported,
-    /// There was no time for it, or it could not have shown anything.
+    /// The time limit was reached, or it could not have shown anything.
     NotRun,
 }
 
@@ -104,7 +104,7 @@ impl Outcome {
     }
 }
 
-/// What all checks add up to.
+/// The result of all checks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Verdict {
@@ -127,7 +127,7 @@ impl Verdict {
     }
 }
 
-/// How many checks ended how.
+/// The number of checks per outcome.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub(super) struct Counts {
     /// Checks that passed.
@@ -152,7 +152,7 @@ impl Counts {
         }
     }
 
-    /// What they add up to. Nothing that passed is no reason to trust a machine.
+    /// Their verdict. If no check passed, it is not [`Verdict::Passed`].
     pub(super) fn verdict(self) -> Verdict {
         match self {
             Counts { failed: 1.., .. } => Verdict::Failed,
@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_absent_is_left_out() {
+    fn absent_values_are_left_out() {
         let json = serde_json::to_value(check(Outcome::Passed)).unwrap();
         let keys: Vec<&String> = json.as_object().unwrap().keys().collect();
         assert_eq!(keys, ["elapsed_s", "name", "outcome", "shows"]);

@@ -1,7 +1,7 @@
-//! Runs checks one after the other within a limit of time. Whatever a check does, the others run, and one report is
+//! Runs checks one after the other within a time limit. Whatever a check does, the others run, and one report is
 //! printed.
 
-#![expect(clippy::disallowed_methods, reason = "a self-test has a limit of time")]
+#![expect(clippy::disallowed_methods, reason = "a self-test has a time limit")]
 
 use std::io::{self, Write};
 use std::path::PathBuf;
@@ -20,15 +20,15 @@ use crate::failure::{self, WorkerError};
 /// each iteration, which takes a second at most.
 const GRACE: Duration = Duration::from_secs(15);
 
-/// Why a check that there was no time for was not run.
-const NO_TIME: &str = "there was no time for it: raise --seconds";
+/// The reason of checks that did not begin within the time limit.
+const NO_TIME: &str = "the time limit was reached: raise --seconds";
 
 /// Why a check ended before it could compare anything.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Halt {
-    /// The device does not have what it is about.
+    /// The device does not have what the check tests.
     Unsupported(String),
-    /// There was no time, or it would have shown nothing.
+    /// The time limit was reached, or it could not have shown anything.
     NotRun(String),
     /// Something went wrong.
     Failed(String),
@@ -49,7 +49,7 @@ impl From<TchError> for Halt {
     }
 }
 
-/// What a check compared, or why it could not.
+/// The comparisons of a check, or why there are none.
 pub(super) type Found = Result<Vec<Comparison>, Halt>;
 
 /// The time that is left.
@@ -73,7 +73,7 @@ impl Clock {
     /// Whether there is time to go on.
     ///
     /// # Errors
-    /// [`Halt::NotRun`] if there is none.
+    /// [`Halt::NotRun`] if the time limit is reached.
     pub(super) fn go_on(&self) -> Result<(), Halt> {
         if self.left_s() > 0.0 { Ok(()) } else { Err(Halt::NotRun(NO_TIME.to_owned())) }
     }
@@ -104,7 +104,7 @@ pub(super) fn run<C>(
     let limit = clock.limit.saturating_sub(clock.started.elapsed()) + GRACE;
     let alive = watch(limit, move || {
         let report = watched.take().overdue();
-        // The process ends here, so there is nobody to tell whether it can be printed.
+        // The process ends here, so a failure to print cannot be reported.
         let _ = print(&report);
         end_process(report.verdict);
     });
@@ -135,7 +135,7 @@ fn watch(limit: Duration, overdue: impl FnOnce() + Send + 'static) -> Sender<()>
     alive
 }
 
-/// Ends the process at once. A device that hangs would keep the ordinary end from ending.
+/// Ends the process immediately. A device that hangs would block the ordinary exit.
 fn end_process(verdict: Verdict) -> ! {
     // SAFETY: it takes a number and does not return.
     unsafe { nix::libc::_exit(verdict.exit_code().into()) }
@@ -150,7 +150,7 @@ fn print(report: &SelfTest) -> Result<(), WorkerError> {
     printed.map_err(|source| WorkerError::Write { path: PathBuf::from("standard output"), source })
 }
 
-/// The state, for whoever prints it: the thread that runs the checks, or the one that watches the time.
+/// The state, for the thread that prints it: the one that runs the checks, or the one that watches the time.
 struct Shared(Arc<Mutex<Option<State>>>);
 
 impl Shared {
@@ -162,7 +162,7 @@ impl Shared {
         Shared(Arc::clone(&self.0))
     }
 
-    /// Takes the state, to print it. Whoever comes second waits for the end of the process, which the first brings.
+    /// Takes the state to print it. The thread that comes second waits until the first one ends the process.
     fn take(&self) -> State {
         let state = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
         state.unwrap_or_else(|| {
@@ -180,7 +180,7 @@ impl Shared {
     }
 }
 
-/// All checks, those that did not run yet among them.
+/// All checks, including those that did not run yet.
 struct State {
     machine: Machine,
     clock: Clock,
@@ -224,7 +224,7 @@ impl State {
     fn overdue(mut self) -> SelfTest {
         let first_waiting = self.running.map_or(self.checks.len(), |(index, _)| index + 1);
         for check in &mut self.checks[first_waiting..] {
-            check.reason = Some("a check before it did not end".to_owned());
+            check.reason = Some("an earlier check did not end".to_owned());
         }
         self.end(Err(Halt::Failed("it does not end: the device hangs, or is far too slow".to_owned())));
         self.report()
@@ -237,7 +237,7 @@ impl State {
     }
 }
 
-/// How a check ended that found this. A check that compared nothing has shown nothing.
+/// The outcome of a check with this result. A check without comparisons counts as not run.
 fn judged(found: Found) -> (Outcome, Option<String>, Vec<Comparison>) {
     match found {
         Ok(compared) if compared.is_empty() => {
@@ -280,7 +280,7 @@ mod tests {
         Planned { name: name.to_owned(), shows: "it works", body: Box::new(body) }
     }
 
-    fn holds() -> Vec<Comparison> {
+    fn passing() -> Vec<Comparison> {
         vec![Comparison::equal("a", 1.0, 1.0)]
     }
 
@@ -289,10 +289,10 @@ mod tests {
     }
 
     #[test]
-    fn an_outcome_follows_from_what_was_found() {
-        let wrong = [holds(), vec![Comparison::equal("b", 1.0, 2.0)]].concat();
+    fn outcomes_follow_from_comparisons_and_halts() {
+        let wrong = [passing(), vec![Comparison::equal("b", 1.0, 2.0)]].concat();
         for (found, outcome, reason) in [
-            (Ok(holds()), Outcome::Passed, None),
+            (Ok(passing()), Outcome::Passed, None),
             (Ok(wrong), Outcome::Failed, None),
             (Ok(Vec::new()), Outcome::NotRun, Some("it compared nothing")),
             (Err(Halt::Failed("a".into())), Outcome::Failed, Some("a")),
@@ -305,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_say_how_a_check_ended() {
+    fn errors_determine_how_a_check_ended() {
         let halt = |error: WorkerError| Halt::from(error);
         assert_eq!(halt(WorkerError::Unsupported("no tf32".into())), Halt::Unsupported("no tf32".into()));
         assert_eq!(halt(WorkerError::Torch("bad".into())), Halt::Failed("libtorch: bad".into()));
@@ -325,7 +325,7 @@ mod tests {
             planned("second", |_| Err(Halt::Failed("no".into()))),
             planned("third", |seen| {
                 seen.push("third".to_owned());
-                Ok(holds())
+                Ok(passing())
             }),
         ];
         let mut state = State::new(machine(), clock, &plan);
@@ -340,32 +340,32 @@ mod tests {
     }
 
     #[test]
-    fn what_there_was_no_time_for_is_listed() {
+    fn checks_without_time_are_listed() {
         let clock = Clock::new(Instant::now(), 0);
         assert_eq!(clock.go_on(), Err(Halt::NotRun(NO_TIME.into())));
         assert!(Clock::new(Instant::now(), 1000).go_on().is_ok());
-        let plan = ["first", "second", "third"].map(|name| planned(name, |_| Ok(holds())));
+        let plan = ["first", "second", "third"].map(|name| planned(name, |_| Ok(passing())));
         let mut state = State::new(machine(), clock, &plan);
         state.begin(0);
-        state.end(Ok(holds()));
+        state.end(Ok(passing()));
         state.begin(1);
         let report = state.overdue();
         let found: Vec<Outcome> = report.checks.iter().map(|check| check.outcome).collect();
         assert_eq!(found, [Outcome::Passed, Outcome::Failed, Outcome::NotRun]);
         assert!(report.checks[1].reason.as_ref().unwrap().starts_with("it does not end"));
         // More time would not help.
-        assert_eq!(report.checks[2].reason.as_deref(), Some("a check before it did not end"));
+        assert_eq!(report.checks[2].reason.as_deref(), Some("an earlier check did not end"));
         assert_eq!((report.verdict, report.limit_s), (Verdict::Failed, 0));
     }
 
     #[test]
-    fn only_what_is_overdue_is_ended() {
-        let (tell, told) = mpsc::channel();
-        let alive = watch(Duration::ZERO, move || tell.send(()).unwrap());
-        assert_eq!(told.recv(), Ok(()));
+    fn only_overdue_checks_are_ended() {
+        let (sender, receiver) = mpsc::channel();
+        let alive = watch(Duration::ZERO, move || sender.send(()).unwrap());
+        assert_eq!(receiver.recv(), Ok(()));
         drop(alive);
-        let (tell, told) = mpsc::channel::<()>();
-        drop(watch(Duration::from_secs(3600), move || drop(tell)));
-        assert!(told.recv().is_err(), "the thread ends when nobody needs it");
+        let (sender, receiver) = mpsc::channel::<()>();
+        drop(watch(Duration::from_secs(3600), move || drop(sender)));
+        assert!(receiver.recv().is_err(), "the thread ends when it is no longer needed");
     }
 }

@@ -6,7 +6,7 @@ use super::comparison::Comparison;
 /// by less than a thousandth, and between two iterations the host does next to nothing.
 const SHARE: f64 = 0.02;
 
-/// How many seconds it may be off besides: the window begins before the first mark, and ends when the host has noticed
+/// The seconds that it may be off in addition: the window begins before the first mark, and ends when the host notices
 /// that the device has passed the last one.
 const EDGES_S: f64 = 0.005;
 
@@ -38,19 +38,19 @@ impl Times {
 mod tests {
     use super::*;
 
-    fn holds(seconds: &[f64], window_s: f64) -> bool {
+    fn add_up(seconds: &[f64], window_s: f64) -> bool {
         let times = Times { seconds: seconds.to_vec(), window_s };
         times.compare(4).iter().all(|comparison| comparison.holds)
     }
 
     #[test]
     fn times_add_up_to_the_window() {
-        assert!(holds(&[0.25; 4], 1.0));
-        assert!(holds(&[0.25; 4], 1.025) && holds(&[0.25; 4], 0.976));
-        assert!(!holds(&[0.25; 4], 1.027) && !holds(&[0.25; 4], 0.975));
-        assert!(!holds(&[0.25; 3], 0.75), "one is missing");
-        assert!(!holds(&[0.5, -0.25, 0.5, 0.25], 1.0), "time does not run backwards");
-        assert!(!holds(&[0.25, f64::NAN, 0.25, 0.25], 1.0));
-        assert!(!holds(&[0.0, f64::INFINITY, 0.0, 0.0], f64::INFINITY), "nobody waited so long");
+        assert!(add_up(&[0.25; 4], 1.0));
+        assert!(add_up(&[0.25; 4], 1.025) && add_up(&[0.25; 4], 0.976));
+        assert!(!add_up(&[0.25; 4], 1.027) && !add_up(&[0.25; 4], 0.975));
+        assert!(!add_up(&[0.25; 3], 0.75), "one is missing");
+        assert!(!add_up(&[0.5, -0.25, 0.5, 0.25], 1.0), "time does not run backwards");
+        assert!(!add_up(&[0.25, f64::NAN, 0.25, 0.25], 1.0));
+        assert!(!add_up(&[0.0, f64::INFINITY, 0.0, 0.0], f64::INFINITY), "no window is infinite");
     }
 }

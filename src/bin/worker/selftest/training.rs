@@ -1,5 +1,5 @@
-//! Trains a small network in every precision, memory layout and optimizer, and compares its course with what it
-//! should be.
+//! Trains a small network in every precision, memory layout and optimizer, and compares its course with the
+//! reference.
 
 use std::time::Instant;
 
@@ -26,13 +26,13 @@ const NETWORK: &str = "--arch resnet18 --input-size 64 --classes 10 --batch-size
 /// Iterations that are compared.
 const ITERATIONS: usize = 4;
 
-/// Iterations that a CUDA graph trains, behind those that come before it is recorded.
+/// Iterations that a CUDA graph trains, after those that precede the recording.
 const REPLAYS: usize = 2;
 
 /// The most steps that a loss scale may skip: it starts at 65536 and is 1 after so many halvings.
 const MOST_SKIPPED: usize = 16;
 
-/// What the checks work with.
+/// The device and the shared state of the checks.
 pub(super) struct Lab {
     /// The device that is tested.
     pub(super) device: OpenDevice,
@@ -40,7 +40,7 @@ pub(super) struct Lab {
     pub(super) clock: Clock,
     /// When `main` began.
     pub(super) started: Instant,
-    /// What the course of a training should be.
+    /// The expected courses of trainings.
     pub(super) references: References,
 }
 
@@ -129,7 +129,7 @@ impl Way {
     }
 }
 
-/// Trains with a recorded step, and compares the course. In a thread of its own, because that submits its work to
+/// Trains with a recorded step, and compares the course. In a separate thread, because it submits its work to
 /// another stream from then on.
 pub(super) fn recorded_step(lab: &mut Lab) -> Found {
     lab.cuda("CUDA graphs are CUDA's")?;
@@ -177,7 +177,7 @@ pub(super) fn open(training: &Training, request: &Request, lab: &Lab) -> Result<
     Ok(Trainer::new(training, request, lab.device.clone(), lab.started)?)
 }
 
-/// What a training left behind.
+/// The result of a training.
 struct Trained {
     /// The iterations whose steps were taken.
     course: Course,

@@ -1,4 +1,4 @@
-// Copies to the accelerator on a stream of their own, so that they overlap with the training. Two sets of tensors take
+// Copies to the accelerator on a separate stream, so that they overlap with the training. Two sets of tensors take
 // turns: while the device reads one, the other gets the next batch. So the memory is bounded, however far the host runs
 // ahead.
 
@@ -23,7 +23,7 @@ struct Set {
   at::Tensor labels;
   // The copy into it has ended. On the stream of the copies.
   c10::Event arrived;
-  // What was in it, nobody reads any more. On the stream that trains.
+  // All readers of its contents have ended. On the stream that trains.
   c10::Event was_read;
 };
 
@@ -34,7 +34,7 @@ class Copies {
         side_(c10::impl::VirtualGuardImpl(device.type()).getStreamFromGlobalPool(device)),
         sets_{Set(device.type()), Set(device.type())} {}
 
-  // Copies both to the set whose turn it is. Whatever the current stream is told from now on happens after that.
+  // Copies both to the set whose turn it is. Work submitted to the current stream later runs after the copies.
   Set& copy(const at::Tensor& images, const at::Tensor& labels) {
     const c10::Stream current = at::accelerator::getCurrentStream(device_.index());
     Set& last = sets_[turn_];
@@ -88,7 +88,7 @@ void* shim_copies_new() {
 }
 
 // Makes `images` and `labels` what `host_images` and `host_labels` are on the accelerator, and says whether they are
-// copied on another stream than the current one. They hold until the next call but one.
+// copied on another stream than the current one. They are valid until the call after the next.
 bool shim_copies_copy(
     void* copies,
     at::Tensor* images,

@@ -33,9 +33,9 @@ impl CopyStream {
     }
 
     /// Copies `images` and `labels` to the accelerator, and says whether that happens on another stream than the one
-    /// that this thread submits its work to. From page-locked memory, nothing waits on the host.
+    /// that this thread submits its work to. From page-locked memory, the host does not wait.
     ///
-    /// Nothing that is submitted later may read the tensors of the call before: the next call overwrites them. All
+    /// Work that is submitted later must not read the tensors of the previous call: the next call overwrites them. All
     /// batches must have the same shapes.
     ///
     /// # Errors
@@ -46,7 +46,7 @@ impl CopyStream {
         labels: &Tensor,
     ) -> Result<((Tensor, Tensor), bool), WorkerError> {
         let (there, mut is_aside) = ((Tensor::new(), Tensor::new()), false);
-        // SAFETY: the pointer is from `shim_copies_new`, and nobody else has it; four pointers to live tensors, of
+        // SAFETY: the pointer is from `shim_copies_new`, and is not shared; four pointers to live tensors, of
         // which two are ours alone; one to a switch.
         checked(unsafe {
             shim_copies_copy(

@@ -25,7 +25,7 @@ Function* by_name(void* library, const char* name) {
   return reinterpret_cast<Function*>(dlsym(library, name));
 }
 
-// The driver's library; null if there is none, and `shim_error` has the reason. WSL keeps it in a directory of its own.
+// The driver's library; null if there is none, and `shim_error` has the reason. WSL keeps it in a separate directory.
 // Once it is open, CUDA's libraries find it by its name.
 void* driver() {
   void* library = dlopen("libcuda.so.1", RTLD_NOW);
@@ -40,7 +40,7 @@ void* driver() {
 
 extern "C" {
 
-// The directory of this process's libtorch_cpu; empty if the loader does not tell.
+// The directory of this process's libtorch_cpu; empty if the loader does not report it.
 const char* shim_libtorch_directory() {
   static const std::string directory = [] {
     Dl_info info;
@@ -73,7 +73,7 @@ bool shim_driver(int* init, int* version) {
   }
   *init = start(0);
   *version = -1;
-  return get(version) == 0 || fail("the CUDA driver does not tell its version");
+  return get(version) == 0 || fail("the CUDA driver does not report its version");
 }
 
 // The CUDA of the runtime that libtorch loaded, which libtorch was built with: 13000 is 13.0. -1 without CUDA. It asks

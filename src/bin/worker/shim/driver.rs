@@ -38,16 +38,16 @@ pub(crate) fn libtorch_directory() -> Option<PathBuf> {
 /// The message of the dynamic linker. Most often, another library is not installed.
 pub(crate) fn open_library(path: &Path) -> Result<(), String> {
     let Ok(path) = CString::new(path.as_os_str().as_bytes()) else {
-        return Err(format!("{} is no path", path.display()));
+        return Err(format!("{} is not a path", path.display()));
     };
     // SAFETY: a terminated string that lives through the call.
     if unsafe { shim_open_library(path.as_ptr()) } { Ok(()) } else { Err(error()) }
 }
 
-/// What NVIDIA's driver says of itself.
+/// The state and version of NVIDIA's driver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Driver {
-    /// What its `cuInit` returns: 0 if all is well.
+    /// The return value of its `cuInit`: 0 on success.
     pub(crate) init: i32,
     /// The newest CUDA that it supports, as CUDA numbers it: 12020 is 12.2.
     pub(crate) cuda: i32,
@@ -56,7 +56,7 @@ pub(crate) struct Driver {
 /// Asks the driver whether it works.
 ///
 /// # Errors
-/// Its library cannot be loaded, in the words of the dynamic linker, or is no driver's.
+/// Its library cannot be loaded (the message of the dynamic linker), or is not a driver.
 pub(crate) fn driver() -> Result<Driver, String> {
     let (mut init, mut cuda) = (0, 0);
     // SAFETY: two pointers to distinct numbers that live through the call.
@@ -149,14 +149,14 @@ mod tests {
     }
 
     #[test]
-    fn the_linker_says_why_a_library_cannot_be_opened() {
+    fn the_error_about_a_library_is_that_of_the_linker() {
         let reason = open_library(Path::new("/nowhere/liba.so")).unwrap_err();
         assert!(reason.contains("/nowhere/liba.so"), "{reason}");
         assert!(open_library(Path::new("a\0b")).is_err());
     }
 
     #[test]
-    fn libtorch_lies_where_it_was_loaded_from() {
+    fn the_directory_of_libtorch_is_found() {
         let directory = libtorch_directory().unwrap();
         let names = ["libtorch_cpu.so", "libtorch_cpu.dylib"];
         assert!(names.iter().any(|name| directory.join(name).exists()), "{}", directory.display());

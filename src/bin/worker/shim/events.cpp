@@ -1,5 +1,5 @@
-// Marks in the accelerator's stream of work, and the time between them by the accelerator's own clock. Setting a mark
-// takes a microsecond and waits for nothing.
+// Marks in the accelerator's stream of work, and the time between them by the accelerator's clock. Setting a mark
+// takes a microsecond and does not wait.
 
 #include "shim.h"
 

@@ -1,4 +1,4 @@
-//! The safe side of `events.cpp`: times of single iterations by the accelerator's own clock.
+//! The safe side of `events.cpp`: times of single iterations by the accelerator's clock.
 
 use std::ffi::{c_int, c_void};
 use std::ptr::NonNull;
@@ -34,7 +34,7 @@ impl Events {
     /// # Errors
     /// Errors of libtorch.
     pub(crate) fn record(&mut self) -> Result<(), WorkerError> {
-        // SAFETY: the pointer is from `shim_events_begin`, and nobody else has it.
+        // SAFETY: the pointer is from `shim_events_begin`, and is not shared.
         checked(unsafe { shim_events_record(self.0.as_ptr()) })
     }
 

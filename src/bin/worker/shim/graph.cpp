@@ -1,8 +1,8 @@
-// CUDA graphs: a training step that was submitted once is submitted again as a whole, by one call. That saves the host's
-// work for each of its kernels, which is most of the time where they are small.
+// CUDA graphs: a training step that was submitted once is submitted again as a whole, by one call. That saves the
+// host's work for each of its kernels, which takes most of the time if they are small.
 //
 // `at::cuda::CUDAGraph` records. Its header needs CUDA's, which this program is built without, so its functions are
-// looked up in libtorch_cuda by the names that the compiler gives them. `tests/cuda/symbols.rs` holds that they are
+// looked up in libtorch_cuda by the names that the compiler gives them. `tests/cuda/symbols.rs` tests that they are
 // there.
 
 #include "shim.h"
@@ -20,7 +20,7 @@
 
 namespace {
 
-// `c10::MempoolId_t`: which memory the tensors within the graph take. Two zeros are memory of its own.
+// `c10::MempoolId_t`: which memory the tensors within the graph take. Two zeros are separate memory.
 using Pool = std::pair<unsigned long long, unsigned long long>;
 
 // The functions of `at::cuda::CUDAGraph`. On the systems that CUDA runs on, a member function takes the object first.
@@ -103,7 +103,7 @@ bool shim_has_graphs() {
   return shim::guarded([] { functions(); });
 }
 
-// From now on, this thread submits its work to a stream of its own. Nothing can be recorded on the default stream.
+// From now on, this thread submits its work to a separate stream: the default stream cannot be recorded.
 bool shim_leave_default_stream() {
   return shim::guarded([] {
     const auto type = at::accelerator::getAccelerator(true).value();

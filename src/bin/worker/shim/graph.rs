@@ -19,13 +19,13 @@ unsafe extern "C" {
 /// Whether this libtorch has CUDA graphs.
 ///
 /// # Errors
-/// What it lacks.
+/// The missing function.
 pub(crate) fn has_graphs() -> Result<(), String> {
     if shim_has_graphs() { Ok(()) } else { Err(error()) }
 }
 
-/// From now on, this thread submits its work to a stream of its own. Nothing can be recorded on the default stream, and
-/// what a recording uses must have been made on the stream that it is recorded on.
+/// From now on, this thread submits its work to a separate stream. The default stream cannot be recorded, and tensors
+/// that a recording uses must have been made on the recorded stream.
 ///
 /// # Errors
 /// There is no accelerator. Errors of libtorch.
@@ -33,8 +33,8 @@ pub(crate) fn leave_default_stream() -> Result<(), WorkerError> {
     checked(shim_leave_default_stream())
 }
 
-/// Gives the memory back to the device that its allocator keeps for later and no tensor uses. While work is recorded,
-/// the allocator cannot do so by itself.
+/// Returns the memory to the device that its allocator caches and no tensor uses. The allocator does not do so
+/// automatically while work is recorded.
 ///
 /// # Errors
 /// Errors of libtorch.
@@ -51,14 +51,14 @@ impl Graph {
     /// [`Graph::replay`].
     ///
     /// # Errors
-    /// Errors of `work`, or it submitted what cannot be recorded.
+    /// Errors of `work`, or it submitted work that cannot be recorded.
     pub(crate) fn record<T>(work: impl FnOnce() -> Result<T, WorkerError>) -> Result<(Self, T), WorkerError> {
         let graph =
             NonNull::new(shim_graph_begin()).map(Graph).ok_or_else(|| WorkerError::torch(&error()))?;
         let result = work();
-        // SAFETY: the pointer is from `shim_graph_begin`, and nobody else has it.
+        // SAFETY: the pointer is from `shim_graph_begin`, and is not shared.
         let ended = checked(unsafe { shim_graph_end(graph.0.as_ptr()) });
-        // What fails within a recording makes its end fail, too.
+        // A failure within a recording makes its end fail, too.
         let result = result?;
         ended?;
         Ok((graph, result))
@@ -86,7 +86,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn without_cuda_there_is_nothing_to_record() {
+    fn recording_requires_cuda() {
         let lack = has_graphs().unwrap_err();
         assert!(lack.starts_with("this libtorch lacks _ZN2at4cuda9CUDAGraph"), "{lack}");
         let error = Graph::record(|| Ok(())).unwrap_err();

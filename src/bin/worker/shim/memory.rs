@@ -1,5 +1,5 @@
-//! How much of the accelerator's memory is held and free. Nothing here can fail, so even the handling of an error can
-//! call it.
+//! How much of the accelerator's memory is reserved and free. These functions cannot fail, so error handlers can
+//! call them.
 
 // SAFETY: these are declarations of `shim/shim.cpp`, of which none throws.
 unsafe extern "C" {
@@ -18,9 +18,9 @@ pub(crate) fn reset_peak_memory() -> bool {
 /// Peak bytes of the accelerator's memory.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct PeakMemory {
-    /// The most its allocator held.
+    /// The most bytes that its allocator reserved.
     pub(crate) held: Option<u64>,
-    /// The most of it that tensors used.
+    /// The most of these bytes that tensors used.
     pub(crate) taken: Option<u64>,
 }
 
@@ -31,8 +31,8 @@ impl PeakMemory {
     }
 }
 
-/// The maxima since [`reset_peak_memory`], if that succeeded (`counted`). MPS might not count maxima. There, what the
-/// allocator holds now is the most it held, because it returns nothing while a network trains.
+/// The maxima since [`reset_peak_memory`], if that succeeded (`counted`). MPS might not count maxima. There, the peak
+/// is what the allocator has reserved now, because it does not release memory while a network trains.
 pub(crate) fn peak_memory(counted: bool) -> PeakMemory {
     let (mut held, mut taken) = (-1, -1);
     // SAFETY: two pointers to distinct numbers that live through the call.
@@ -42,17 +42,17 @@ pub(crate) fn peak_memory(counted: bool) -> PeakMemory {
     PeakMemory { held: u64::try_from(shim_mps_memory()).ok(), taken: None }
 }
 
-/// How much of the accelerator's memory nobody uses, in bytes.
+/// The free and the total memory of the accelerator, in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct FreeMemory {
     /// Free now.
     pub(crate) free: u64,
-    /// Free if nobody used any.
+    /// All memory, used or free.
     pub(crate) total: u64,
 }
 
-/// The accelerator's free memory, if it tells. An Apple GPU shares the host's memory, and Metal recommends how much of
-/// it to take: what this process has not taken of that is free.
+/// The accelerator's free memory, if it reports that. An Apple GPU shares the host's memory, and Metal recommends how
+/// much of it to take: the part that this process has not taken is free.
 pub(crate) fn free_memory() -> Option<FreeMemory> {
     let (mut free, mut total) = (-1, -1);
     // SAFETY: two pointers to distinct numbers that live through the call.
@@ -62,7 +62,7 @@ pub(crate) fn free_memory() -> Option<FreeMemory> {
     recommended(u64::try_from(shim_mps_recommended()).ok()?, u64::try_from(shim_mps_memory()).ok()?)
 }
 
-/// What is left of the memory that Metal recommends to take at most. Nothing is known if it recommends nothing.
+/// The unused part of the memory that Metal recommends to take at most; `None` without a recommendation.
 fn recommended(total: u64, taken: u64) -> Option<FreeMemory> {
     (total > 0).then(|| FreeMemory { free: total.saturating_sub(taken), total })
 }
@@ -72,7 +72,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_apple_gpu_has_what_metal_recommends_less_what_is_taken() {
+    fn the_free_memory_of_an_apple_gpu_is_the_recommended_less_the_taken() {
         assert_eq!(recommended(12 << 30, 5 << 30), Some(FreeMemory { free: 7 << 30, total: 12 << 30 }));
         assert_eq!(recommended(5 << 30, 12 << 30), Some(FreeMemory { free: 0, total: 5 << 30 }));
         assert_eq!(recommended(0, 0), None);

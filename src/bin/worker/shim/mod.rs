@@ -168,7 +168,7 @@ impl Float32 {
     }
 }
 
-/// Waits until the accelerator has finished all its work. Not for the CPU, which is always finished.
+/// Waits until the accelerator has finished all its work. Not needed for the CPU, whose calls are synchronous.
 pub(crate) fn synchronize() -> Result<(), WorkerError> {
     checked(shim_synchronize())
 }
@@ -341,7 +341,7 @@ mod tests {
     }
 
     #[test]
-    fn without_an_accelerator_nothing_is_guessed() {
+    fn without_an_accelerator_there_are_no_facts() {
         if tch::utils::has_mps() {
             return;
         }

@@ -141,8 +141,8 @@ std::vector<int64_t> lists(const std::vector<impl::op_input_t>& inputs) {
   return all;
 }
 
-// The values of the inputs that are no tensors, in the order of all inputs; the others are none. Lists of numbers
-// stand among the concrete inputs, single numbers among the inputs alone.
+// The values of the inputs that are not tensors, in the order of all inputs; null for tensors. Lists of numbers
+// are among the concrete inputs, single numbers only among the inputs.
 std::vector<c10::IValue> arguments(const Operator& op) {
   const size_t count = std::max(op.inputs_.size(), op.concrete_inputs_.size());
   const auto value = [](const std::vector<impl::op_input_t>& inputs, size_t index) {
@@ -204,7 +204,7 @@ void write_tree(std::string& out, const impl::Result& result) {
 
 // ---- Kernels -------------------------------------------------------------------------------------------------------
 
-// Whether an accelerator did it, rather than that it repeats a scope of the host.
+// Whether it is work of an accelerator, and not a copy of a scope of the host.
 bool is_work(const profiler::KinetoEvent& event) {
   const auto type = static_cast<libkineto::ActivityType>(event.activityType());
   return type == libkineto::ActivityType::CONCURRENT_KERNEL || type == libkineto::ActivityType::GPU_MEMCPY ||
@@ -284,7 +284,7 @@ bool shim_operators_end(const char** json) {
   return ended;
 }
 
-// Begins a scope called `name`, whose time is recorded as that of operators is. Costs nothing without a profiler.
+// Begins a scope called `name`, whose time is recorded as that of operators is. Free of cost without a profiler.
 // Returns null on failure; otherwise end it with `shim_scope_end`.
 void* shim_scope_begin(const char* name) {
   std::unique_ptr<at::RecordFunction> scope;

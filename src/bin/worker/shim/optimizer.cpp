@@ -51,7 +51,7 @@ using Scalar = std::optional<at::Tensor>;
 //
 // With a `scale`, the gradients are those of the scaled loss. As in PyTorch's GradScaler, the step divides by the
 // scale, and is skipped if any gradient is not finite. Then the scale is adapted: doubled after 2000 good steps, halved
-// after a bad one. The fused kernels of CUDA and the CPU divide and skip by themselves, and nothing waits for the
+// after a bad one. The fused kernels of CUDA and the CPU divide and skip internally, without waiting for the
 // device. Those of MPS do not in every version of libtorch. There it is done as GradScaler does for optimizers that
 // know no scale: divide first, then ask the device whether to step at all.
 template <typename Update>

@@ -68,7 +68,7 @@ pub(crate) struct AdamW {
     pub(crate) weight_decay: f64,
 }
 
-/// What AdamW remembers between steps. The tensors have the shapes and memory formats of the parameters.
+/// The state of AdamW between steps. The tensors have the shapes and memory formats of the parameters.
 #[derive(Debug)]
 pub(crate) struct Moments {
     /// Running averages of gradients.

@@ -1,4 +1,4 @@
-// Tells NVIDIA's profilers which part of a training to record.
+// Marks the part of a training that NVIDIA's profilers record.
 
 #include "shim.h"
 
@@ -24,9 +24,9 @@ extern "C" {
 
 // Begins an NVTX range called `name` and lets profilers that wait for it (`ncu --profile-from-start off`, `nsys
 // --capture-range=cudaProfilerApi`) start. libtorch_cuda contains NVTX, which finds a profiler through the environment.
-// Without one, both cost nothing.
+// Without one, both are free of cost.
 //
-// A range belongs to the thread that began it. On CUDA, autograd runs backward passes in a thread of its own, whose
+// A range belongs to the thread that began it. On CUDA, autograd runs backward passes in another thread, whose
 // kernels would be in no range: two thirds of a training step. So backward passes stay on this thread meanwhile.
 bool shim_profile_begin(const char* name) {
   const bool has_range = shim::guarded([=] {

@@ -49,7 +49,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn without_cuda_there_is_nothing_to_profile() {
+    fn profiling_requires_nvtx() {
         let error = Profile::begin("orchestrate").unwrap_err();
         assert!(error.to_string().contains("this libtorch has no NVTX"), "{error}");
     }

@@ -2,7 +2,7 @@
 // on every device, random numbers. Its neighbours are `driver.cpp`, `optimizer.cpp`, `events.cpp` and
 // `profiler.cpp`.
 //
-// Everything here lives in libtorch_cpu, for every device alike: CUDA registers itself there once libtorch_cuda is
+// Everything here lives in libtorch_cpu, for all devices: CUDA registers itself there once libtorch_cuda is
 // loaded. No function throws. On failure, it returns false or -1, and `shim_error` has the reason, separately for each
 // thread.
 
@@ -45,12 +45,12 @@ bool shim_reset_peak_memory() {
   return guarded([] { at::accelerator::resetPeakStats(at::accelerator::getDeviceIndex()); });
 }
 
-// Gives the memory back to the device that the accelerator's allocator holds and no tensor uses.
+// Returns the memory to the device that the accelerator's allocator caches and no tensor uses.
 bool shim_empty_cache() {
   return guarded([] { at::accelerator::emptyCache(); });
 }
 
-// The most bytes since `shim_reset_peak_memory` that the accelerator's allocator held, and the most that tensors used.
+// Since `shim_reset_peak_memory`: the most bytes that the accelerator's allocator reserved, and that tensors used.
 bool shim_peak_memory(int64_t* held, int64_t* taken) {
   return guarded([=] {
     const auto stats = at::accelerator::getDeviceStats(at::accelerator::getDeviceIndex());
@@ -60,7 +60,7 @@ bool shim_peak_memory(int64_t* held, int64_t* taken) {
   });
 }
 
-// The bytes that MPS holds now; its allocator returns none of them while a network trains. -1 on other devices.
+// The bytes that MPS has reserved now; its allocator does not release them while a network trains. -1 elsewhere.
 int64_t shim_mps_memory() {
   int64_t held = -1;
   guarded([&] {
@@ -101,7 +101,7 @@ bool shim_pin(at::Tensor* pinned, const at::Tensor* tensor, bool* is_pinned) {
 // ---- Global flags --------------------------------------------------------------------------------------------------
 
 // TF32 is for CUDA only. oneDNN, which computes on the CPU, keeps to single precision. The older setters come first:
-// they have flags of their own, and libtorch's getters fail if the two kinds contradict each other.
+// they have separate flags, and libtorch's getters fail if the two kinds contradict each other.
 bool shim_set_flags(bool tf32, bool deterministic, bool cudnn_benchmark) {
   return guarded([=] {
     auto& context = at::globalContext();
@@ -113,7 +113,7 @@ bool shim_set_flags(bool tf32, bool deterministic, bool cudnn_benchmark) {
       context.setFloat32Precision(at::Float32Backend::MKLDNN, op, at::Float32Precision::IEEE);
     }
     context.setDeterministicAlgorithms(deterministic, /*warn_only=*/false);
-    // It would write every fresh tensor once more. No operation of ours reads what was never written.
+    // It would write every fresh tensor once more. The worker's operations never read uninitialised memory.
     context.setDeterministicFillUninitializedMemory(false);
     context.setDeterministicCuDNN(deterministic);
     context.setDeterministicMkldnn(deterministic);

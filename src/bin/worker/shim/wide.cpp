@@ -1,8 +1,8 @@
 // Linear layers and convolutions of bfloat16 that multiply in single precision, for processors without AVX-512.
 //
 // With AVX-512, oneDNN computes bfloat16. Where the instructions for it are missing, it widens the numbers, multiplies
-// and adds in single precision, and rounds the results. Without AVX-512, libtorch has kernels of its own. Where
-// neighbours in a sum lie far apart in memory, those take up to thirty times as long. The layers here do what oneDNN
+// and adds in single precision, and rounds the results. Without AVX-512, libtorch uses other kernels. Where
+// neighbours in a sum are far apart in memory, those take up to thirty times as long. The layers here do what oneDNN
 // does, with libtorch's kernels for single precision. A product of two numbers of bfloat16 is exact there, so only the
 // order of a sum can differ.
 
@@ -39,7 +39,7 @@ Bias wide(const Bias& bias) {
   return bias ? Bias(wide(*bias)) : Bias();
 }
 
-// Within it, autocast narrows nothing.
+// Disables autocast while it lives.
 class Untouched {
   c10::impl::ExcludeDispatchKeyGuard guard_{c10::DispatchKey::AutocastCPU};
 };
@@ -47,7 +47,7 @@ class Untouched {
 // The inputs that can have gradients, in the order of `forward`.
 enum Input { kInput, kWeight, kBias };
 
-// What a backward pass needs of a forward pass: narrow numbers, as libtorch's own layers keep them.
+// The tensors of a forward pass that the backward pass needs: narrow numbers, as libtorch's layers keep them.
 struct Kept {
   static void keep(AutogradContext* context, const at::Tensor& input, const at::Tensor& weight, const Bias& bias) {
     context->save_for_backward({input, weight});
@@ -63,7 +63,7 @@ struct Kept {
     needs_bias = context->saved_data["has_bias"].toBool() && context->needs_input_grad(kBias);
   }
 
-  // A gradient in the type of what it belongs to; undefined if nobody needs it.
+  // A gradient in the type of its tensor; undefined if it is not needed.
   at::Tensor narrow(const at::Tensor& gradient) const {
     return gradient.defined() ? gradient.to(input.scalar_type()) : gradient;
   }
@@ -147,7 +147,7 @@ struct Conv2d : torch::autograd::Function<Conv2d> {
   }
 };
 
-// What libtorch's own layers get under autocast.
+// The inputs of libtorch's layers under autocast.
 at::Tensor cast(const at::Tensor& tensor) {
   const auto type = at::autocast::get_autocast_dtype(at::kCPU);
   return at::autocast::is_autocast_enabled(at::kCPU) ? at::autocast::cached_cast(type, tensor, at::kCPU) : tensor;

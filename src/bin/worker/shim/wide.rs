@@ -54,7 +54,7 @@ pub(crate) fn wide_linear(
     Ok(output)
 }
 
-/// How a convolution moves: the steps and the border, down and across, and the groups of channels.
+/// The geometry of a convolution: stride and padding (down, across), and the groups of channels.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Course {
     /// Pixels between places of the kernel.
@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn a_linear_layer_rounds_its_results_alone() {
+    fn a_linear_layer_rounds_only_its_results() {
         for shape in [&[3, 500][..], &[2, 4, 500], &[2, 4, 3, 500]] {
             let inputs = drawn(shape, &[7, 500], false);
             let quantities = [true, false].map(|with_bias| {
@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn a_convolution_rounds_its_results_alone() {
+    fn a_convolution_rounds_only_its_results() {
         let course = |stride, padding, groups| Course { stride, padding, groups };
         for (kernel, course) in [
             ([1, 1], course([1, 1], [0, 0], 1)),
@@ -215,7 +215,7 @@ mod tests {
 
     /// The first layer's input is the batch, which needs no gradient.
     #[test]
-    fn what_needs_no_gradient_gets_none() {
+    fn tensors_that_need_no_gradient_get_none() {
         let course = Course { stride: [1, 1], padding: [1, 1], groups: 1 };
         let mut inputs = drawn(&[2, 4, 6, 6], &[4, 4, 3, 3], true);
         for frozen in 0..3 {
@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn an_error_of_libtorch_is_told() {
+    fn errors_of_libtorch_are_returned() {
         let inputs = drawn(&[3, 5], &[7, 4], false);
         let message = wide_linear(&inputs[0], &inputs[1], None).unwrap_err().to_string();
         assert!(message.contains("cannot be multiplied"), "{message}");

@@ -1,4 +1,4 @@
-//! Findings about a matrix: what it needs and this host does not have. Pure.
+//! Findings about a matrix: its needs that this host does not meet. Pure.
 
 use super::super::demand::{Demand, EnvDemand, MatrixDemand};
 use super::super::finding::{Finding, Severity};
@@ -66,7 +66,7 @@ fn data(env: &EnvDemand, folder: &str) -> Finding {
 
 fn peaks(env: &EnvDemand, matrix: &MatrixDemand) -> Option<Finding> {
     let why = env.no_peaks.as_ref()?;
-    // One measurement serves all envs of a device.
+    // One measurement is enough for all envs of a device.
     let first =
         matrix.envs.iter().find(|other| other.device == env.device && other.no_peaks == env.no_peaks)?;
     (first.name == env.name).then(|| Finding {
@@ -84,7 +84,7 @@ fn other_place(env: &EnvDemand, file: &str) -> Option<Finding> {
         code: "cloud",
         severity: Severity::Note,
         what: format!("env `{}` {what}", env.name),
-        why: "records hold what the machine says, and a matrix that says something else misleads its readers",
+        why: "records contain what the machine reports, and a matrix that differs from it misleads its readers",
         remedy: format!(
             "correct `cloud` of the env in {file}, or name the machine that it is for with `host: HOSTNAME`"
         ),
@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_there_is_no_finding() {
+    fn available_things_are_not_findings() {
         assert_eq!(found(vec![env("a", |_| {})]), []);
         assert_eq!(matrix(&Demand::default()), []);
     }
@@ -137,7 +137,8 @@ mod tests {
             env.missing_scripts = one("train.py");
             env.missing_data = one("data/x");
             env.no_peaks = Some("there are no peaks `y`".into());
-            env.other_place = Some("declares the zone a, but this machine's metadata service says b".into());
+            env.other_place =
+                Some("declares the zone a, but this machine's metadata service reports b".into());
         });
         let expected = [
             ("command", Severity::Prevents),
@@ -158,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn peaks_of_one_device_are_missed_once() {
+    fn missing_peaks_are_reported_once_per_device() {
         let without = |name| env(name, |env| env.no_peaks = Some("not measured".into()));
         assert_eq!(found(vec![without("a"), without("b")]), [("peaks", Severity::Limits)]);
     }

@@ -17,7 +17,7 @@ pub(super) fn battery(survey: &Survey) -> Option<Finding> {
     })
 }
 
-/// Processes that compute on a GPU take much of its time; those that draw take a little.
+/// Processes that compute on a GPU use much of its time, those that draw little.
 pub(super) fn gpu_processes(survey: &Survey) -> Option<Finding> {
     let computing: Vec<&GpuProcess> = survey.gpu_processes.iter().filter(|it| it.computes).collect();
     let severity = if computing.is_empty() { Severity::Note } else { Severity::Spoils };
@@ -36,7 +36,7 @@ pub(super) fn gpu_processes(survey: &Survey) -> Option<Finding> {
         ),
         _ => (
             "drawing uses a little of its time and memory",
-            "for exact numbers, measure over ssh with nobody at the screen".to_owned(),
+            "for exact numbers, measure over ssh while the screen is not in use".to_owned(),
         ),
     };
     Some(Finding { code: "gpu_processes", severity, what, why, remedy })
@@ -80,14 +80,14 @@ pub(super) fn gpu_dead(survey: &Survey) -> Option<Finding> {
         code: "gpu_dead",
         severity: Severity::Limits,
         what: dead.join("; "),
-        why: "jobs on it are not here, and the others go by their UUIDs, for CUDA may count it or not",
+        why: "its jobs do not run here, and jobs on other GPUs use UUIDs, because CUDA may or may not count this one",
         remedy: "`sudo dmesg | grep -i xid` shows what happened; restart the machine".to_owned(),
     })
 }
 
 pub(super) fn gpu_persistence(survey: &Survey) -> Option<Finding> {
     let off = survey.host.gpus.iter().filter(|gpu| gpu.persistence_mode == Some(false)).count();
-    // In WSL the driver belongs to Windows and stays loaded, whatever it reports.
+    // In WSL the driver belongs to Windows and stays loaded, even if it reports otherwise.
     let in_wsl = survey.host.virtualisation.as_deref().is_some_and(|layer| layer.contains("wsl"));
     (off > 0 && !in_wsl).then(|| Finding {
         code: "gpu_persistence",
@@ -98,7 +98,7 @@ pub(super) fn gpu_persistence(survey: &Survey) -> Option<Finding> {
     })
 }
 
-/// Systems swap out less than this even without memory pressure.
+/// Systems swap out less than this without memory pressure, too.
 const LITTLE_SWAP: u64 = 64 << 20;
 
 pub(super) fn swap(survey: &Survey) -> Option<Finding> {
@@ -116,7 +116,7 @@ pub(super) fn swap(survey: &Survey) -> Option<Finding> {
     })
 }
 
-/// With less than this, not even a small network fits.
+/// Even a small network does not fit into less than this.
 const TOO_LITTLE_MEMORY: u64 = 1 << 30;
 /// Training the larger networks at usual batches takes this much.
 const LITTLE_MEMORY: u64 = 4 << 30;
@@ -174,37 +174,37 @@ pub(super) fn container(survey: &Survey) -> Option<Finding> {
     })
 }
 
-/// Locks that others do not see exclude nobody.
+/// Locks exclude only processes that see the same directory.
 pub(super) fn lock_reach(survey: &Survey) -> Option<Finding> {
-    let (severity, whom, remedy) = match survey.lock_reach? {
+    let (severity, scope, remedy) = match survey.lock_reach? {
         LockReach::Host => return None,
         LockReach::Container => (
             Severity::Limits,
-            "nobody outside of this container",
+            "only processes of this container",
             "mount one directory of the host into each container: \
              `-v /tmp/orchestrate-locks:/tmp/orchestrate-locks`",
         ),
         LockReach::Service => (
             Severity::Limits,
-            "nobody outside of this service or session, which has a /tmp of its own",
-            "set ORCHESTRATE_LOCK_DIR to one directory for everybody on the host",
+            "only processes of this service or session, which has a private /tmp",
+            "set ORCHESTRATE_LOCK_DIR to one directory for all users of the host",
         ),
         LockReach::User => (
             Severity::Note,
-            "no other user of this host",
+            "only processes of this user",
             "if others measure here, set ORCHESTRATE_LOCK_DIR to a directory that all of you can write, or unset it",
         ),
     };
     Some(Finding {
         code: "lock_reach",
         severity,
-        what: format!("the locks in {} exclude {whom}", survey.locks.path),
-        why: "others can measure on this host at the same time, and only the load that they cause gives them away",
+        what: format!("the locks in {} exclude {scope}", survey.locks.path),
+        why: "other processes can measure on this host at the same time, and only their load shows that they do",
         remedy: remedy.to_owned(),
     })
 }
 
-/// A limit of memory that is no less than the host's memory limits nothing.
+/// A limit of memory counts only if it is less than the host's memory.
 pub(super) fn cgroup_limits(survey: &Survey) -> Option<Finding> {
     let host = &survey.host;
     let limits = host.cgroup?;
@@ -273,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn who_computes_on_a_gpu_spoils_and_who_draws_is_noted() {
+    fn computing_processes_on_a_gpu_spoil_and_drawing_ones_are_noted() {
         let severity = |computes| found(|it| it.gpu_processes = vec![process(computes)]);
         assert_eq!(severity(true), [("gpu_processes", Severity::Spoils)]);
         assert_eq!(severity(false), [("gpu_processes", Severity::Note)]);
@@ -318,7 +318,7 @@ mod tests {
     }
 
     #[test]
-    fn locks_that_others_do_not_see_are_told() {
+    fn reports_locks_with_a_limited_reach() {
         for (reach, severity) in [
             (LockReach::Host, None),
             (LockReach::Container, Some(Severity::Limits)),
@@ -331,7 +331,7 @@ mod tests {
     }
 
     #[test]
-    fn limits_of_the_control_group_are_told_if_they_are_less_than_the_host() {
+    fn reports_limits_of_the_control_group_below_those_of_the_host() {
         let of = |limits| {
             let mut survey = sound();
             survey.host.cgroup = Some(limits);
@@ -352,7 +352,7 @@ mod tests {
     }
 
     #[test]
-    fn layers_below_are_named() {
+    fn names_the_virtualisation() {
         let what = |layers: &str| {
             let mut survey = sound();
             survey.host.virtualisation = Some(layers.into());

@@ -1,9 +1,8 @@
 //! The problems of a host, judged from a [`Survey`]. Pure.
 //!
-//! A check is a function from the survey to a finding or `None`. What needs more than the survey is called by
-//! hand. Something that the survey does not know is never a
-//! finding. Findings about processors and clocks are here, the others in [`machine`] and
-//! [`needs`], and those about a matrix in [`demand`].
+//! A check is a function from the survey to a finding or `None`. Checks with further arguments are called separately.
+//! A fact that is unknown is never a finding. Findings about processors and clocks are here, the others in
+//! [`machine`] and [`needs`], and those about a matrix in [`demand`].
 
 mod demand;
 mod machine;
@@ -15,7 +14,7 @@ use crate::analysis::marks::Thresholds;
 use crate::host::survey::{Activity, Survey};
 use crate::text::beyond;
 
-/// All findings about the host and about what `demand` needs of it, the worst first.
+/// All findings about the host and about the needs of `demand`, the worst first.
 pub(super) fn check(survey: &Survey, demand: &Demand) -> Vec<Finding> {
     const CHECKS: &[fn(&Survey) -> Option<Finding>] = &[
         needs::time,
@@ -57,7 +56,7 @@ pub(super) fn check(survey: &Survey, demand: &Demand) -> Vec<Finding> {
     findings
 }
 
-/// The findings about what others do on the host now that make measurements wrong.
+/// The findings about other activity on the host that would spoil measurements now.
 pub(super) fn disturbances(survey: &Survey, thresholds: &Thresholds) -> Vec<Finding> {
     let found =
         [busy_beyond(survey, thresholds), stolen_beyond(survey, thresholds), machine::gpu_processes(survey)];
@@ -68,8 +67,7 @@ fn busy(survey: &Survey) -> Option<Finding> {
     busy_beyond(survey, &Thresholds::default())
 }
 
-/// Other processes keep processors busy. The threshold is that of the mark `contended` on a machine that was not
-/// calibrated.
+/// Other processes keep processors busy, by the threshold of the mark `contended`.
 fn busy_beyond(survey: &Survey, thresholds: &Thresholds) -> Option<Finding> {
     let activity = survey.activity.as_ref()?;
     let limit = thresholds.foreign_limit(survey.host.cpu.usable) + survey.host.room_beside();
@@ -105,13 +103,13 @@ fn stolen_beyond(survey: &Survey, thresholds: &Thresholds) -> Option<Finding> {
     Some(Finding {
         code: "stolen",
         severity: Severity::Spoils,
-        what: format!("the hypervisor gives {cores} processors to others (threshold {limit})"),
+        what: format!("the hypervisor gives {cores} processors to other guests (threshold {limit})"),
         why: "neighbours slow down a run, and it is marked `contended` and left out",
         remedy: "measure at another time, or on a machine type with dedicated processors".to_owned(),
     })
 }
 
-/// Drivers under which `powersave` lets the clock rise with the load. Under others it means the lowest clock.
+/// Drivers whose `powersave` lets the clock rise with the load. With others it means the lowest clock.
 const RISING_UNDER_POWERSAVE: [&str; 3] = ["intel_pstate", "amd-pstate-epp", "amd_pstate_epp"];
 
 fn governor(survey: &Survey) -> Option<Finding> {
@@ -272,18 +270,18 @@ mod tests {
     }
 
     #[test]
-    fn on_a_sound_host_nothing_is_found() {
+    fn a_sound_host_has_no_findings() {
         assert_eq!(check(&sound(), &shipped()), []);
     }
 
     #[test]
-    fn what_is_not_known_is_not_held_against_a_host() {
+    fn unknown_facts_are_not_findings() {
         let survey = Survey { time: sound().time, perf: sound().perf, ..Survey::default() };
         assert_eq!(check(&survey, &shipped()), []);
     }
 
     #[test]
-    fn the_worst_comes_first() {
+    fn sorts_findings_by_severity() {
         let findings = found(|survey| {
             survey.host.cpu.turbo = Some(true);
             survey.time = None;
@@ -316,7 +314,7 @@ mod tests {
     }
 
     #[test]
-    fn what_powersave_means_depends_on_the_driver() {
+    fn meaning_of_powersave_depends_on_the_driver() {
         let governed = |governor: &str, driver: &str| {
             found(|survey| {
                 survey.host.governor = Some(governor.into());
@@ -332,7 +330,7 @@ mod tests {
     }
 
     #[test]
-    fn clocks_and_processors_that_are_held_back() {
+    fn reports_clock_caps_and_affinity() {
         let capped = |cap| {
             found(|survey| {
                 let cpu = &mut survey.host.cpu;
@@ -344,7 +342,7 @@ mod tests {
     }
 
     #[test]
-    fn turbo_is_turned_off_where_its_driver_has_the_switch() {
+    fn turbo_remedy_depends_on_the_driver() {
         let remedy = |driver: &str| {
             let mut survey = sound();
             survey.host.cpu.turbo = Some(true);

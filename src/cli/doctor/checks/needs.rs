@@ -1,4 +1,4 @@
-//! Findings about what a run needs or can use: programs, the worker, permissions, directories. Pure.
+//! Findings about the needs of a run: programs, the worker, permissions, directories. Pure.
 
 use crate::cli::doctor::demand::Demand;
 use crate::cli::doctor::facts::has_nvidia;
@@ -16,13 +16,13 @@ pub(super) fn time(survey: &Survey) -> Option<Finding> {
     })
 }
 
-/// The shipped worker, as far as somebody needs it: a matrix with a worker of its own does not.
+/// The shipped worker. The severity depends on `demand`: a matrix with its own worker does not need it.
 pub(super) fn worker(survey: &Survey, demand: &Demand) -> Option<Finding> {
     let severity = match (&survey.worker.state, demand.shipped_worker, &demand.matrix) {
         (WorkerState::Ready, ..) | (_, false, Some(_)) => return None,
         (_, true, _) => Severity::Prevents,
         (WorkerState::Missing, false, None) => Severity::Note,
-        // Somebody built it, so it was meant to be used.
+        // It was built, so it was meant to be used.
         (WorkerState::NotExecutable | WorkerState::Broken { .. }, false, None) => Severity::Limits,
     };
     let path = &survey.worker.path;
@@ -36,7 +36,7 @@ pub(super) fn worker(survey: &Survey, demand: &Demand) -> Option<Finding> {
         WorkerState::NotExecutable => {
             (format!("{path} is not executable"), format!("`chmod +x {}`", crate::plan::quote(path)))
         }
-        WorkerState::Broken { message } if is_about_libtorch(message) => (
+        WorkerState::Broken { message } if lacks_libtorch(message) => (
             format!("the worker does not find libtorch: {message}"),
             "run `./bootstrap.sh` to fetch libtorch, then `just build` to link the worker with it".to_owned(),
         ),
@@ -53,7 +53,7 @@ pub(super) fn worker(survey: &Survey, demand: &Demand) -> Option<Finding> {
             "jobs of the shipped worker cannot run; only those of a matrix with its own `worker.command` can"
         }
         Severity::Spoils | Severity::Limits | Severity::Note => {
-            "only a matrix without a `worker.command` of its own needs it, and no saved plan does"
+            "only a matrix without its own `worker.command` needs it, and no saved plan does"
         }
     };
     Some(Finding { code: "worker", severity, what, why, remedy })
@@ -61,7 +61,7 @@ pub(super) fn worker(survey: &Survey, demand: &Demand) -> Option<Finding> {
 
 /// Whether the loader reports that a part of libtorch is missing. Linux prints `error while loading shared libraries:
 /// libtorch_cpu.so: …`, macOS `Library not loaded: @rpath/libc10.dylib`. Other missing libraries need another remedy.
-fn is_about_libtorch(message: &str) -> bool {
+fn lacks_libtorch(message: &str) -> bool {
     ["libtorch", "libc10"].iter().any(|part| message.contains(part))
 }
 
@@ -108,13 +108,13 @@ pub(super) fn locks(survey: &Survey) -> Option<Finding> {
         what: format!("the host's lock directory cannot be used: {problem}"),
         why: "without locks, two measurements could share this host",
         remedy: format!(
-            "`sudo chmod 1777 {}`, or set ORCHESTRATE_LOCK_DIR to the same directory for everybody on this host",
+            "`sudo chmod 1777 {}`, or set ORCHESTRATE_LOCK_DIR to the same directory for all users of this host",
             crate::plan::quote(&survey.locks.path)
         ),
     })
 }
 
-/// With less than this, not even a small matrix finishes.
+/// Even a small matrix cannot finish with less than this.
 const NO_ROOM: u64 = 50 << 20;
 /// Records are small, but the logs of workers and profiles can be large.
 const LITTLE_ROOM: u64 = 1 << 30;
@@ -185,10 +185,7 @@ pub(super) fn useless_locks(survey: &Survey) -> Option<Finding> {
     Some(Finding {
         code: "useless_locks",
         severity: Severity::Limits,
-        what: format!(
-            "locks do not work in the {name} {}: two of our own held the same one at once",
-            place.path
-        ),
+        what: format!("locks do not work in the {name} {}: a trial took the same lock twice", place.path),
         why: "files keep jobs apart instead, which is slower, and only one job runs on this host at a time",
         remedy: format!("set {variable} to a directory on a disk of this machine"),
     })
@@ -285,12 +282,12 @@ mod tests {
     use crate::cli::doctor::demand::MatrixDemand;
 
     #[test]
-    fn without_time_nothing_runs() {
+    fn a_missing_time_program_prevents_runs() {
         assert_eq!(found(|it| it.time = None), [("time", Severity::Prevents)]);
     }
 
     #[test]
-    fn each_way_a_worker_fails_has_its_remedy() {
+    fn every_failure_of_the_worker_has_its_remedy() {
         let finding = |state: WorkerState| {
             let mut survey = sound();
             survey.worker.state = state;
@@ -312,7 +309,7 @@ mod tests {
     }
 
     #[test]
-    fn a_worker_that_nobody_needs_prevents_nothing() {
+    fn an_unneeded_worker_prevents_no_run() {
         let severity = |state: &WorkerState, demand: Demand| {
             let mut survey = sound();
             survey.worker.state = state.clone();
@@ -336,14 +333,14 @@ mod tests {
     }
 
     #[test]
-    fn places_that_cannot_be_written() {
+    fn reports_unwritable_places() {
         let problem = || Some("cannot write in /x: Permission denied".to_owned());
         assert_eq!(found(|it| it.store.problem = problem()), [("store", Severity::Prevents)]);
         assert_eq!(found(|it| it.locks.problem = problem()), [("locks", Severity::Prevents)]);
     }
 
     #[test]
-    fn a_disk_fills_up_in_two_steps() {
+    fn reports_little_and_too_little_disk_space() {
         let free = |bytes| found(|it| it.store.free_bytes = Some(bytes));
         assert_eq!(free(LITTLE_ROOM), []);
         assert_eq!(free(LITTLE_ROOM - 1), [("disk", Severity::Limits)]);
@@ -351,7 +348,7 @@ mod tests {
     }
 
     #[test]
-    fn stores_that_another_machine_serves() {
+    fn reports_stores_on_network_file_systems() {
         let on = |kind: &str| found(|it| it.store.file_system = Some(kind.into()));
         for kind in ["nfs4", "cifs", "fuse.sshfs", "lustre", "9p"] {
             assert_eq!(on(kind), [("network_store", Severity::Limits)], "{kind}");
@@ -364,14 +361,14 @@ mod tests {
     }
 
     #[test]
-    fn locks_that_keep_nobody_out() {
+    fn reports_locks_that_do_not_exclude() {
         assert_eq!(found(|it| it.store.locks_work = Some(false)), [("useless_locks", Severity::Limits)]);
         assert_eq!(found(|it| it.locks.locks_work = Some(false)), [("useless_locks", Severity::Limits)]);
-        assert_eq!(found(|it| it.locks.locks_work = None), [], "nobody knows");
+        assert_eq!(found(|it| it.locks.locks_work = None), [], "unknown");
     }
 
     #[test]
-    fn ncu_is_missed_only_beside_a_gpu_that_it_knows() {
+    fn missing_ncu_is_reported_only_with_a_gpu() {
         let with_gpu = |it: &mut Survey| it.host.devices.extend(["cuda".to_owned(), "cuda:0".to_owned()]);
         assert_eq!(found(with_gpu), [("ncu", Severity::Limits)]);
         let served = found(|it| {
@@ -400,7 +397,7 @@ mod tests {
     }
 
     #[test]
-    fn the_drivers_counters_are_for_administrators_or_for_all() {
+    fn reports_counters_restricted_to_administrators() {
         let restricted = |is_admin| {
             found(|it| {
                 it.counters.gpu_counters_restricted = Some(true);

@@ -1,4 +1,4 @@
-//! Draws the screen of `status --watch`: what happens now first, and the table of configs last. Pure.
+//! Draws the screen of `status --watch`: current activity first, the table of configs last. Pure.
 
 use chrono::{DateTime, TimeDelta, Utc};
 use ratatui::Frame;
@@ -13,31 +13,31 @@ use crate::cli::wrap::wrapped;
 use crate::job::State;
 use crate::text::duration_text;
 
-/// What the keys do.
+/// The line of keys.
 const KEYS: &str = "q leave · ↑ ↓ scroll · a all configs";
 
 /// The most cells of a bar.
 const BAR: usize = 30;
 
-/// Which part of the body is seen.
+/// The visible part of the body.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Scroll {
-    /// The first line that is seen.
+    /// The first visible line.
     pub(super) first: usize,
-    /// The lines that had room when it was drawn last.
+    /// The number of visible lines when it was last drawn.
     pub(super) room: usize,
-    /// The lines of the body when it was drawn last.
+    /// The number of lines of the body when it was last drawn.
     lines: usize,
 }
 
 impl Scroll {
-    /// Moves by `lines`, as far as the body goes.
+    /// Moves by `lines`, within the body.
     pub(super) fn by(&mut self, lines: isize) {
         self.first = self.first.saturating_add_signed(lines).min(self.lines.saturating_sub(self.room));
     }
 }
 
-/// Draws `scene` as it is at `now`, with the `table` of configs below.
+/// Draws `scene` at the time `now`, with the `table` of configs below.
 pub(super) fn draw(
     frame: &mut Frame<'_>,
     scene: &Scene,
@@ -73,7 +73,7 @@ fn bold(text: String) -> Line<'static> {
     Line::styled(text, Style::new().add_modifier(Modifier::BOLD))
 }
 
-/// The jobs by state, how long it takes, and a bar for each env.
+/// The jobs by state, the time left, and one bar per env.
 fn head(scene: &Scene, width: usize) -> Vec<Line<'static>> {
     let mut lines: Vec<Line<'_>> =
         wrapped(&scene.headline, width).lines().map(|line| bold(line.to_owned())).collect();
@@ -132,7 +132,7 @@ fn ended_text(job: &EndedLine, now: DateTime<Utc>) -> String {
     format!("{} {}, {} ago", job.label, job.what, time_text(now - job.ended_at))
 }
 
-/// `12s`, `3m 20s`. Clocks of two hosts can differ, so it is never negative.
+/// `12s`, `3m 20s`. Negative times, which clocks of two hosts can cause, become 0.
 fn time_text(time: TimeDelta) -> String {
     match time.num_seconds().max(0) {
         seconds @ ..60 => format!("{seconds}s"),
@@ -191,13 +191,13 @@ mod tests {
     }
 
     #[test]
-    fn what_happens_now_fits_a_small_screen() {
+    fn draws_current_activity_first_on_a_small_screen() {
         insta::assert_snapshot!("small", drawn(60, 20, &mut Scroll::default()));
         insta::assert_snapshot!("usual", drawn(80, 24, &mut Scroll::default()));
     }
 
     #[test]
-    fn the_rest_is_reached_by_scrolling_and_no_further() {
+    fn scrolling_stops_at_the_end() {
         let mut scroll = Scroll::default();
         drawn(80, 24, &mut scroll);
         scroll.by(1000);

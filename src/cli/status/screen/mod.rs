@@ -1,7 +1,7 @@
-//! `status --watch` on a terminal: a screen of its own, which follows the run and scrolls. In the end, what was there
-//! before is there again.
+//! `status --watch` on a terminal: a full-screen view, which follows the run and scrolls. The former contents of the
+//! terminal are restored at the end.
 //!
-//! [`scene`] says what is shown, [`draw`] where; both are pure.
+//! [`scene`] has the contents, [`draw`] the layout; both are pure.
 
 mod draw;
 mod scene;
@@ -27,14 +27,14 @@ use draw::{Scroll, draw};
 pub(in crate::cli) use scene::sensors;
 use scene::{Live, Scene};
 
-/// How often keys are asked for.
+/// The interval of reading keys.
 const KEYS_PERIOD: Duration = Duration::from_millis(100);
 
-/// How often the sensors of running jobs are read, and the screen is drawn anew.
+/// The interval of reading the sensors of running jobs and drawing the screen.
 const DRAW_PERIOD: Duration = Duration::from_secs(1);
 
-/// Shows the screen until nothing is left to run, or until the user leaves. Then prints what `status` would, so that it
-/// stays. `None` if the terminal can have no screen.
+/// Shows the screen until nothing is left to run, or until the user quits. Then prints the output of `status`, which
+/// remains on the terminal. `None` if the terminal does not support a screen.
 pub(super) fn watch(look: &mut Look<'_>) -> Option<Result<Exit, Failure>> {
     let terminal = ratatui::try_init().ok()?;
     let followed = follow(look, terminal);
@@ -47,39 +47,39 @@ pub(super) fn watch(look: &mut Look<'_>) -> Option<Result<Exit, Failure>> {
     }))
 }
 
-/// What the store held when it was read last, and what is seen of it.
+/// The last reading of the store, and how it is shown.
 struct View {
     overview: Overview,
     running: Vec<Job>,
     scene: Scene,
     extent: Extent,
     scroll: Scroll,
-    /// All that `status` prints, for a screen of this width. To make it takes long if there are many configs.
+    /// The output of `status` for a screen of this width, cached because many configs take long to format.
     table: Option<(u16, Extent, String)>,
 }
 
-/// Returns how it ended, and what was seen last.
-#[expect(clippy::disallowed_methods, reason = "who watches does so in time")]
+/// Returns the exit code and the last overview.
+#[expect(clippy::disallowed_methods, reason = "watching measures time")]
 fn follow(look: &mut Look<'_>, mut terminal: DefaultTerminal) -> Result<(Exit, Option<Overview>), Failure> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
-        // Whatever ends the program, the terminal gets its own screen back.
-        let mut end = Ends::of_the_program()?;
+        // The signals are caught, so that the terminal is restored however the program ends.
+        let mut end = EndSignals::listen()?;
         let (mut seen, sighting) = look.see()?;
         let mut view = View::new(sighting, Extent::Short, Scroll::default());
         loop {
             if view.overview.is_settled() {
                 return Ok((Exit::Done, Some(view.overview)));
             }
-            view.look_at_running(&look.store);
+            view.read_running(&look.store);
             terminal.draw(|frame| {
                 view.set_table(frame.area().width);
                 let table = view.table.as_ref().map_or("", |(_, _, text)| text);
                 draw(frame, &view.scene, table, Utc::now(), &mut view.scroll);
             })?;
             tokio::select! {
-                is_left = view.obey_keys() => if is_left? { return Ok((Exit::Done, Some(view.overview))) },
-                () = end.comes() => return Ok((Exit::Interrupted, None)),
+                is_quit = view.handle_keys() => if is_quit? { return Ok((Exit::Done, Some(view.overview))) },
+                () = end.next() => return Ok((Exit::Interrupted, None)),
             }
             if seen.is_over(&look.store) {
                 let (next, sighting) = look.see()?;
@@ -100,8 +100,8 @@ impl View {
         View { overview, running, scene, extent, scroll, table: None }
     }
 
-    /// Reads what the directories of running jobs show.
-    fn look_at_running(&mut self, store: &Store) {
+    /// Reads the start times and sensors of running jobs from their directories.
+    fn read_running(&mut self, store: &Store) {
         let live = |job: &Job| {
             let attempts = store.job_dir(job).attempts().unwrap_or_default();
             let Some(attempt) = attempts.last() else { return Live::default() };
@@ -111,7 +111,7 @@ impl View {
         self.scene.set_running(self.running.iter().map(|job| (job, live(job))), &self.overview.varying);
     }
 
-    /// Makes the table anew if the screen has another width, or another extent was asked for.
+    /// Formats the table again if the width of the screen or the extent has changed.
     fn set_table(&mut self, width: u16) {
         if self.table.as_ref().is_none_or(|(known, extent, _)| (*known, *extent) != (width, self.extent)) {
             let text = render::text(&self.overview, self.extent, Layout::Lines(Some(width)));
@@ -119,16 +119,16 @@ impl View {
         }
     }
 
-    /// Obeys the keys until the screen has to be drawn again. Returns whether the user leaves.
-    #[expect(clippy::disallowed_methods, reason = "who watches does so in time")]
-    async fn obey_keys(&mut self) -> io::Result<bool> {
+    /// Handles keys until the screen has to be drawn again. Returns whether the user quits.
+    #[expect(clippy::disallowed_methods, reason = "watching measures time")]
+    async fn handle_keys(&mut self) -> io::Result<bool> {
         let began = Instant::now();
         while began.elapsed() < DRAW_PERIOD {
             let mut has_changed = false;
             while event::poll(Duration::ZERO)? {
                 match event::read()? {
-                    Event::Key(key) if is_leave(key) => return Ok(true),
-                    Event::Key(key) => has_changed |= self.obey(key),
+                    Event::Key(key) if is_quit_key(key) => return Ok(true),
+                    Event::Key(key) => has_changed |= self.handle_key(key),
                     Event::Resize(..) => has_changed = true,
                     _ => {}
                 }
@@ -141,8 +141,8 @@ impl View {
         Ok(false)
     }
 
-    /// Returns whether `key` means something.
-    fn obey(&mut self, key: KeyEvent) -> bool {
+    /// Handles `key`. Returns whether it has a meaning.
+    fn handle_key(&mut self, key: KeyEvent) -> bool {
         let page = isize::try_from(self.scroll.room).unwrap_or(isize::MAX);
         match key.code {
             _ if key.kind == KeyEventKind::Release => return false,
@@ -159,29 +159,29 @@ impl View {
     }
 }
 
-/// `q`, Escape and Ctrl-C, which is a key on such a screen.
-fn is_leave(key: KeyEvent) -> bool {
+/// Whether `key` is `q`, Escape or Ctrl-C, which is an ordinary key in raw mode.
+fn is_quit_key(key: KeyEvent) -> bool {
     let is_ctrl_c = key.code == KeyCode::Char('c') && key.modifiers.contains(KeyModifiers::CONTROL);
     is_ctrl_c || matches!(key.code, KeyCode::Char('q') | KeyCode::Esc)
 }
 
 /// The signals that end a program.
-struct Ends {
+struct EndSignals {
     interrupt: Signal,
     terminate: Signal,
     hangup: Signal,
 }
 
-impl Ends {
-    fn of_the_program() -> io::Result<Ends> {
-        Ok(Ends {
+impl EndSignals {
+    fn listen() -> io::Result<EndSignals> {
+        Ok(EndSignals {
             interrupt: signal(SignalKind::interrupt())?,
             terminate: signal(SignalKind::terminate())?,
             hangup: signal(SignalKind::hangup())?,
         })
     }
 
-    async fn comes(&mut self) {
+    async fn next(&mut self) {
         tokio::select! {
             _ = self.interrupt.recv() => {}
             _ = self.terminate.recv() => {}

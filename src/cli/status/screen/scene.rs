@@ -1,4 +1,4 @@
-//! What the screen of `status --watch` shows. Pure.
+//! The contents of the screen of `status --watch`. Pure.
 
 use std::cmp::Reverse;
 
@@ -9,11 +9,11 @@ use crate::job::{Job, Name, State, Tally, distinction};
 use crate::record::{Record, Sample, Sensor};
 use crate::text::{duration_text, jobs_text, rate_text};
 
-/// The most failures that are shown, and the most results.
+/// The most failures, and the most results, that are shown.
 const FAILURES: usize = 3;
 const RESULTS: usize = 5;
 
-/// Everything that the screen shows.
+/// The contents of the screen, apart from the table.
 #[derive(Debug)]
 pub(super) struct Scene {
     /// The name of the matrix and its jobs by state.
@@ -40,7 +40,7 @@ pub(super) struct EnvLine {
 pub(super) struct RunningLine {
     pub(super) label: String,
     pub(super) started_at: Option<DateTime<Utc>>,
-    /// What sensors say: `2.0 processors busy, 61 °C`.
+    /// The values of sensors: `2.0 processors busy, 61 °C`.
     pub(super) sensors: String,
 }
 
@@ -48,12 +48,12 @@ pub(super) struct RunningLine {
 #[derive(Debug)]
 pub(super) struct EndedLine {
     pub(super) label: String,
-    /// The throughput, or how it failed.
+    /// The throughput, or the failure.
     pub(super) what: String,
     pub(super) ended_at: DateTime<Utc>,
 }
 
-/// A job that is running, as its directory shows it.
+/// The state of a running job, from its directory.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Live {
     pub(super) started_at: Option<DateTime<Utc>>,
@@ -61,7 +61,7 @@ pub(super) struct Live {
 }
 
 impl Scene {
-    /// The scene of `overview`, whose records are `ended`. No job of it is running yet.
+    /// The scene of `overview` with the records `ended`. It has no running jobs until [`Scene::set_running`].
     pub(super) fn new<'r>(overview: &Overview, ended: impl Iterator<Item = &'r Record>) -> Scene {
         let (results, failures): (Vec<&Record>, Vec<&Record>) =
             ended.partition(|record| record.outcome.is_success());
@@ -85,7 +85,7 @@ impl Scene {
         }
     }
 
-    /// Sets the jobs that are running, each with what its directory shows. The parameters `varying` tell jobs apart.
+    /// Sets the running jobs and their state. The parameters `varying` distinguish jobs with one label.
     pub(super) fn set_running<'j>(
         &mut self,
         jobs: impl Iterator<Item = (&'j Job, Live)>,
@@ -109,7 +109,7 @@ fn envs(overview: &Overview) -> Vec<EnvLine> {
 }
 
 impl EnvLine {
-    /// The jobs that count: those that a rule of repeats may still ask for are none.
+    /// The number of jobs, without those that a rule of repeats might still need.
     pub(super) fn needed(&self) -> usize {
         self.jobs.clone().without(State::NotNeeded).without(State::IfNeeded).jobs()
     }
@@ -147,7 +147,7 @@ fn ended_line(record: &Record, varying: &[String]) -> EndedLine {
     }
 }
 
-/// What the last of `samples` say, as far as sensors tell.
+/// The values of the last of `samples`. Unknown sensors are absent.
 pub(in crate::cli) fn sensors(samples: &[Sample]) -> Vec<String> {
     let Some((last, earlier)) = samples.split_last() else { return Vec::new() };
     let value = |sensor: Sensor| last.values.get(&sensor).copied();
@@ -174,7 +174,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sensors_say_what_they_know() {
+    fn unknown_sensors_are_omitted() {
         let sample = |unix_s, busy, celsius: Option<f64>| {
             let mut values = BTreeMap::from([(Sensor::CpuBusy, busy)]);
             values.extend(celsius.map(|it| (Sensor::GpuTemperature, it)));

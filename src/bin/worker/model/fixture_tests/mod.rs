@@ -2,7 +2,8 @@
 //!
 //! `tests/fixtures/networks.json` has PyTorch's numbers in double precision. `tests/fixtures/networks.py` wrote and
 //! describes them. Weights and images follow from the same formula on both sides. The comparison is in double precision
-//! too, so it holds for every processor's kernels. [`rounding`] tests single precision, bfloat16 and channels-last.
+//! too, so it does not depend on the processor's kernels. [`rounding`] tests single precision, bfloat16 and
+//! channels-last.
 
 mod quantities;
 mod rounding;
@@ -43,7 +44,7 @@ struct Losses {
     adamw: Vec<f64>,
 }
 
-/// What PyTorch computed with one network.
+/// PyTorch's results with one network.
 #[derive(Deserialize)]
 struct Case {
     input_size: u32,
@@ -97,7 +98,7 @@ fn compare(name: &str) {
     case.keeps_its_memory_format(name);
 }
 
-/// Training has the losses of PyTorch's own optimizers.
+/// Training has the losses of PyTorch's optimizers.
 #[test]
 fn optimizers_are_pytorchs() {
     let Losses { network, sgd, adamw } = &FIXTURE.losses;
@@ -165,7 +166,7 @@ impl Case {
         }
     }
 
-    /// What PyTorch computed, by the mode that the network was in.
+    /// PyTorch's results, by the mode of the network.
     fn modes(&self) -> [(&'static str, &Quantities); 2] {
         [("eval", &self.eval), ("train", &self.train)]
     }

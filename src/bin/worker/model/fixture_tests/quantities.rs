@@ -1,4 +1,4 @@
-//! The quantities of the fixture: numbers that one forward and one backward pass leave behind.
+//! The quantities of the fixture: results of one forward and one backward pass, by name.
 
 use tch::{Device, Kind, Reduction, Tensor};
 
@@ -8,7 +8,7 @@ use crate::model::Model;
 /// The only quantity that needs a second forward pass.
 pub(super) const AFTER_A_STEP: &str = "loss after a step";
 
-/// The quantities that `expected` names, of one forward and one backward pass. `forward` gives the logits.
+/// The quantities that `expected` names, of one forward and one backward pass. `forward` returns the logits.
 pub(super) fn quantities(
     model: &mut Model,
     expected: &Quantities,

@@ -53,8 +53,8 @@ struct Way {
 }
 
 impl Way {
-    /// Whether this processor can train so, and it is a way of its own.
-    fn is_there(self) -> bool {
+    /// Whether this processor can train in this way, and it differs from the other ways.
+    fn is_available(self) -> bool {
         let best = OpenDevice::open(Backend::Only(Cpu)).unwrap().bfloat16_products().unwrap();
         // See `Products::best`: without AVX-512, oneDNN's bfloat16 has no backward pass.
         let can_train = best == Some(Products::Onednn) || !onednn_has_bfloat16().unwrap();
@@ -74,7 +74,7 @@ fn compare(name: &str) {
         let ways = [(false, false), (true, false), (false, true), (true, true)];
         for (channels_last, wide) in ways {
             let way = Way { arithmetic, channels_last, wide };
-            if !way.is_there() {
+            if !way.is_available() {
                 continue;
             }
             let found = case.computed(name, way, &modes);
@@ -99,7 +99,7 @@ fn without_step(expected: &Quantities) -> Quantities {
         .collect()
 }
 
-/// What PyTorch computed in double precision, by the mode that the network was in.
+/// PyTorch's results in double precision, by the mode of the network.
 type Modes = [(&'static str, Quantities); 2];
 
 impl Case {

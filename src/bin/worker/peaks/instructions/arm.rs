@@ -1,5 +1,5 @@
 //! Multiply-add kernels of 64-bit Arm, in assembly: no compiler shortens, reorders or fuses them, so what they execute
-//! is what stands here.
+//! is exactly the code here.
 //!
 //! Each keeps 24 sums in registers. Today's processors start up to four instructions per cycle and finish each after
 //! four, so 16 independent sums keep them busy.

@@ -1,4 +1,4 @@
-//! The numbers that a multiply-add kernel works on, and what it is.
+//! A multiply-add kernel, and the numbers that it works on.
 
 use orchestrate::protocol::Operands;
 
@@ -7,7 +7,7 @@ use orchestrate::protocol::Operands;
 #[repr(C, align(64))]
 pub(super) struct Block([u32; 256]);
 
-/// What is multiplied. A pass adds `left` · `right` to every sum, and then `left` · `opposite`.
+/// The factors of a kernel. A pass adds `left` · `right` to every sum, and then `left` · `opposite`.
 #[derive(Clone, Debug, PartialEq)]
 #[repr(C, align(64))]
 pub(super) struct Factors {
@@ -78,7 +78,7 @@ impl Sums {
     }
 }
 
-/// The bits that hold the signs in a word.
+/// The sign bits in a word.
 fn signs(operands: Operands) -> u32 {
     match operands {
         // Two numbers share a word.
@@ -87,7 +87,7 @@ fn signs(operands: Operands) -> u32 {
     }
 }
 
-/// A word of random numbers whose magnitudes lie between 0.5 and 1.
+/// A word of random numbers whose magnitudes are between 0.5 and 1.
 fn number(operands: Operands, state: &mut u64) -> u32 {
     // Knuth's linear congruential generator; the high bits are the better ones.
     *state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);

@@ -17,10 +17,10 @@ use arm::kernels;
 use x86::kernels;
 
 use super::crew::Crew;
-use super::tell::tell;
+use super::print::print_progress;
 use kernel::{Factors, Kernel, Sums};
 
-/// None is known for other processors.
+/// There are no kernels for other processors.
 #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
 fn kernels() -> Vec<Kernel> {
     Vec::new()
@@ -31,7 +31,7 @@ pub(super) fn measure(crew: &Crew, budget_s: f64) -> Vec<InstructionSample> {
     kernels().iter().map(|kernel| sample(crew, kernel, budget_s)).collect()
 }
 
-/// Adds what [`measure`] found another time.
+/// Adds the samples of a further call of [`measure`].
 pub(super) fn add(samples: &mut Vec<InstructionSample>, again: Vec<InstructionSample>) {
     for new in again {
         let is_same = |it: &&mut InstructionSample| (it.operands, &it.isa) == (new.operands, &new.isa);
@@ -58,7 +58,7 @@ fn sample(crew: &Crew, kernel: &Kernel, budget_s: f64) -> InstructionSample {
         flops_per_s: timings.seconds.iter().map(|seconds| flops / seconds).collect(),
     };
     let best = sample.flops_per_s.iter().copied().fold(0.0, f64::max);
-    tell(&format!("{} {} on registers: {:.1} GFLOP/s", kernel.operands, kernel.isa, best / 1e9));
+    print_progress(&format!("{} {} on registers: {:.1} GFLOP/s", kernel.operands, kernel.isa, best / 1e9));
     sample
 }
 
@@ -80,7 +80,7 @@ mod tests {
     /// With factors of 1, each multiplication and its addition raise one sum by 1, whatever the instruction. So the
     /// sums count the operations.
     #[test]
-    fn kernels_execute_as_many_operations_as_they_say() {
+    fn kernels_execute_the_declared_number_of_operations() {
         let all = kernels();
         assert!(all.iter().any(|kernel| kernel.operands == Operands::Fp32));
         for kernel in all {
@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn rates_of_two_times_stand_in_one_sample() {
+    fn rates_of_two_measurements_are_in_one_sample() {
         let mut samples = Vec::new();
         let crew = Crew::of(1);
         add(&mut samples, measure(&crew, 0.0));

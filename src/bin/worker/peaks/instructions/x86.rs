@@ -1,5 +1,5 @@
 //! Multiply-add kernels of x86-64, in assembly: no compiler shortens, reorders or fuses them, so what they execute is
-//! what stands here.
+//! exactly the code here.
 //!
 //! Each keeps its sums in registers: 24 with AVX-512, which has 32 registers, and 12 before it, which has 16. Today's
 //! processors start two instructions per cycle and finish each after four to six, so ten independent sums keep them
@@ -197,7 +197,7 @@ mod tests {
     fn older_instructions_compute_the_same() {
         let run = |kernel: unsafe fn(u64, &Factors, &mut Sums)| {
             let mut sums = Sums::all(0.0);
-            // SAFETY: every x86-64 processor has SSE2, and AVX is asked for.
+            // SAFETY: every x86-64 processor has SSE2, and the test checks for AVX.
             unsafe { kernel(5, &Factors::ones(Operands::Fp32), &mut sums) };
             sums.total()
         };

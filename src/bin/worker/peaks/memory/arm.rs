@@ -6,7 +6,7 @@ use std::arch::asm;
 use super::arrays::{Loop, Loops, Pass, SCALAR};
 
 /// A loop over arrays, in steps of four pairs of vectors with the numbers `\n` of their first bytes. `$first` and
-/// `$last` stand around the loop.
+/// `$last` are placed around the loop.
 macro_rules! over_arrays {
     ($name:ident, [$($first:expr),*], [$($step:expr),+], [$($last:expr),*]) => {
         unsafe fn $name(c: *mut f32, a: *const f32, b: *const f32, bytes: usize) {

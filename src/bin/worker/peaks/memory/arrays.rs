@@ -1,14 +1,14 @@
-//! The arrays of one thread, and what a pass over them is.
+//! The arrays of one thread, and the kinds of passes over them.
 
 use std::fmt;
 
-/// Bytes that a loop moves per array before it looks whether it is done. Arrays are a whole number of them.
+/// Bytes that a loop moves per array before it checks whether it is done. The size of an array is a multiple of it.
 pub(super) const STEP: usize = 512;
 
-/// What [`Pass::Triad`] multiplies by.
+/// The factor of [`Pass::Triad`].
 pub(super) const SCALAR: f32 = 3.0;
 
-/// What a pass does.
+/// The kinds of passes over arrays.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Pass {
     /// Reads `a`.
@@ -24,8 +24,8 @@ pub(super) enum Pass {
 }
 
 impl Pass {
-    /// How many arrays are read or written: what is counted. The lines that ordinary stores read before they write them
-    /// are not.
+    /// The number of arrays that are read or written, which determines the counted bytes. Lines that ordinary stores
+    /// read before they write them are not counted.
     pub(super) fn arrays(self) -> u64 {
         match self {
             Pass::Read => 1,
@@ -78,7 +78,7 @@ struct Line([f32; 16]);
 /// Three arrays of one length.
 #[derive(Debug)]
 pub(super) struct Arrays {
-    /// The bytes that were asked for.
+    /// The requested bytes.
     pub(super) asked: usize,
     a: Vec<Line>,
     b: Vec<Line>,
@@ -86,7 +86,7 @@ pub(super) struct Arrays {
 }
 
 impl Arrays {
-    /// Of about `bytes` bytes each, at least [`STEP`]. The thread that calls it touches them first, so they lie in the
+    /// Of about `bytes` bytes each, at least [`STEP`]. The calling thread touches them first, so they are in the
     /// memory near its processor.
     pub(super) fn new(bytes: usize) -> Self {
         let lines = (bytes / STEP).max(1) * (STEP / size_of::<Line>());
@@ -127,12 +127,12 @@ fn filled(lines: usize, value: f32) -> Vec<Line> {
 /// With pages of 4 KiB, looking up addresses limits what one thread can stream. Linux ignores the advice if it must.
 #[cfg(target_os = "linux")]
 fn ask_for_large_pages(array: &Vec<Line>) {
-    /// What Linux can make a large page of, on x86-64 and on Arm with pages of 4 KiB.
+    /// The size of a large page of Linux, on x86-64 and on Arm with pages of 4 KiB.
     const LARGE: usize = 2 << 20;
     let start = (array.as_ptr() as usize).next_multiple_of(LARGE);
     let end = array.as_ptr() as usize + array.capacity() * size_of::<Line>();
     if start + LARGE <= end {
-        // SAFETY: the range lies within memory that the vector owns, and the advice does not change what it holds.
+        // SAFETY: the range is within memory that the vector owns, and the advice does not change its contents.
         unsafe { nix::libc::madvise(start as *mut _, end - start, nix::libc::MADV_HUGEPAGE) };
     }
 }

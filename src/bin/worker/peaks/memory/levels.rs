@@ -1,11 +1,11 @@
-//! How much each thread passes over, so that it stays in the memory or in the cache that is measured.
+//! The size of the arrays of each thread, so that they stay in the memory or in the cache that is measured.
 
 use orchestrate::protocol::CacheFact;
 
 use super::arrays::Pass;
 
 /// A cache is measured only if the share of each thread is at least this many times that of the level below. Otherwise
-/// what leaves the lower cache would hardly fit into it.
+/// the data that exceed the lower cache would hardly fit into it.
 const LEAST_STEP: u64 = 3;
 
 /// The memory, or a cache.
@@ -54,7 +54,7 @@ pub(super) fn of_caches(caches: &[CacheFact], threads: usize) -> Vec<Level> {
     caches.iter().zip(&shares).zip(below).filter_map(level).collect()
 }
 
-/// The bytes of a cache that one of `threads` threads has for itself.
+/// The share of a cache of one of `threads` threads, in bytes.
 fn share(cache: &CacheFact, threads: u64) -> u64 {
     let instances = u64::from(cache.instances).max(1);
     cache.bytes * instances / threads.max(instances)

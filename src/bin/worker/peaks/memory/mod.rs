@@ -1,5 +1,5 @@
-//! The bandwidth of a processor's memory and caches: all threads pass over arrays at once. What a pass reads and writes
-//! counts; the lines that ordinary stores read before they write them do not.
+//! The bandwidth of a processor's memory and caches: all threads pass over arrays simultaneously. Bytes that a pass
+//! reads and writes count; the lines that ordinary stores read before they write them do not.
 
 #[cfg(target_arch = "aarch64")]
 mod arm;
@@ -18,21 +18,21 @@ use arm::loops;
 use x86::loops;
 
 use super::crew::Crew;
-use super::tell::tell;
+use super::print::print_progress;
 use super::timing::Timings;
 use arrays::{Arrays, Loops, Pass};
 use levels::Level;
 
-/// No loop is known for other processors.
+/// There are no loops for other processors.
 #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
 fn loops() -> Vec<Loops> {
     Vec::new()
 }
 
-/// How many bytes to pass over, and for how long.
+/// The bytes to pass over, and the duration.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Wanted {
-    /// The bytes of one array of all threads together, more than the caches hold.
+    /// The bytes of one array of all threads together, larger than the caches.
     pub(super) array_bytes: u64,
     /// Seconds for each kind of pass over memory.
     pub(super) memory_s: f64,
@@ -107,7 +107,8 @@ fn sample(loops: &Loops, level: &Level, pass: Pass, array_bytes: u64, timings: &
         bytes_per_s: timings.seconds.iter().map(|seconds| bytes as f64 / seconds).collect(),
     };
     let best = sample.bytes_per_s.iter().copied().fold(0.0, f64::max);
-    tell(&format!("{pass} in {} ({:.3} MB): {:.1} GB/s", level.name, bytes as f64 / 1e6, best / 1e9));
+    let megabytes = bytes as f64 / 1e6;
+    print_progress(&format!("{pass} in {} ({megabytes:.3} MB): {:.1} GB/s", level.name, best / 1e9));
     sample
 }
 
@@ -118,7 +119,7 @@ mod tests {
 
     /// Every number of the result, so that a loop that leaves out or repeats a part is found.
     #[test]
-    fn loops_compute_what_their_names_say() {
+    fn loops_compute_the_definition_of_their_pass() {
         for loops in loops() {
             for bytes in [STEP, 7 * STEP] {
                 let numbers = bytes / size_of::<f32>();
@@ -137,7 +138,7 @@ mod tests {
                 ] {
                     assert_eq!(result(pass), vec![expected; numbers], "{} {pass}", loops.isa);
                 }
-                // The sums of what was read stand at the beginning.
+                // The sums of the read numbers are at the beginning.
                 let sum: f32 = result(Pass::Read).iter().sum();
                 assert_eq!(sum, numbers as f32, "{} read", loops.isa);
             }

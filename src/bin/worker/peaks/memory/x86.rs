@@ -12,7 +12,7 @@ struct Scalars([f32; 16]);
 static SCALARS: Scalars = Scalars([SCALAR; 16]);
 
 /// A loop over arrays, in steps of eight vectors with the numbers `\n`. `$step` handles the vector at `{i}`, plus its
-/// number times its size. `$first` and `$last` stand around the loop.
+/// number times its size. `$first` and `$last` are placed around the loop.
 macro_rules! over_arrays {
     ($name:ident, $bytes:literal, [$($first:expr),*], [$($step:expr),+], [$($last:expr),*]) => {
         unsafe fn $name(c: *mut f32, a: *const f32, b: *const f32, bytes: usize) {

@@ -1,5 +1,5 @@
-//! Looks at a job in both stores: what the other one brings, and what this one holds.
-#![expect(clippy::disallowed_methods, reason = "what a store holds of a job shows in its directory")]
+//! Inspects a job in both stores: [`inspect`] reads the other store ([`Found`]), [`compare`] this one ([`Existing`]).
+#![expect(clippy::disallowed_methods, reason = "the state of a job is read from its directory")]
 
 use std::fs;
 use std::io;
@@ -7,7 +7,7 @@ use std::io;
 use super::merged::Side;
 use crate::files::{FILE_LIMIT, JobDir, read_regular};
 use crate::job::Job;
-use crate::plan::{Held, Inventory, NotDone, Standing};
+use crate::plan::{Existing, Inventory, NotDone, Standing};
 use crate::record::{Pool, Record};
 use crate::store::inventory::{
     has_attempts, is_locked, last_begun, read_job_dir, runs_without_lock, unfinished,
@@ -19,32 +19,32 @@ use crate::text::with_causes;
 
 /// A sound result of another store.
 #[derive(Debug)]
-pub(super) struct Brought {
+pub(super) struct Incoming {
     pub(super) dir: JobDir,
     pub(super) job: Job,
     pub(super) record: Record,
-    /// The bytes of `record.json`. They are what is copied, whatever becomes of the file meanwhile.
+    /// The bytes of `record.json`. These are copied, even if the file changes meanwhile.
     pub(super) bytes: Vec<u8>,
 }
 
-/// What is in a directory of another store.
+/// The content of a directory of another store.
 #[derive(Debug)]
 pub(super) enum Found {
-    /// A result, and every seal holds.
-    Sound(Box<Brought>),
+    /// A result whose seals all match.
+    Sound(Box<Incoming>),
     /// A job without a result, for this reason.
     Unfinished(String),
-    /// Something that is not as it was written.
+    /// A job whose files differ from what was written.
     Damaged(String),
-    /// Nothing of ours.
+    /// Not a job's directory.
     NoJob,
 }
 
-/// Looks at `dir` in another store.
-pub(super) fn look(dir: &JobDir) -> Found {
+/// Reads and verifies `dir` in another store.
+pub(super) fn inspect(dir: &JobDir) -> Found {
     let bytes = match read_regular(&dir.record(), FILE_LIMIT) {
         Ok(bytes) => bytes,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return look_without_record(dir),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return inspect_without_record(dir),
         Err(error) => return Found::Damaged(format!("record.json cannot be read: {error}")),
     };
     let record = match parse_record(&bytes, &dir.name()) {
@@ -59,21 +59,21 @@ pub(super) fn look(dir: &JobDir) -> Found {
         return Found::Damaged(breaches.join("; "));
     }
     match unfinished(dir, record.attempt, &Survivors::of_system()) {
-        // A success stays one while its job is repeated.
+        // A success counts while its job is being repeated.
         Some(not_done) if !record.outcome.is_success() => Found::Unfinished(why_unfinished(&not_done)),
         _ => {
             let job = Job::new(record.key.clone());
-            Found::Sound(Box::new(Brought { dir: dir.clone(), job, record, bytes }))
+            Found::Sound(Box::new(Incoming { dir: dir.clone(), job, record, bytes }))
         }
     }
 }
 
-/// Whether the job in `dir` has a result, and it is as it was written.
+/// Whether the job in `dir` has a result whose seals all match.
 pub(in crate::store) fn is_sound(dir: &JobDir) -> bool {
-    matches!(look(dir), Found::Sound(_))
+    matches!(inspect(dir), Found::Sound(_))
 }
 
-fn look_without_record(dir: &JobDir) -> Found {
+fn inspect_without_record(dir: &JobDir) -> Found {
     let mut inventory = Inventory::default();
     read_job_dir(dir, &mut inventory, &mut Pool::default(), &Survivors::of_system());
     match (inventory.jobs.values().next(), inventory.problems.first()) {
@@ -89,7 +89,7 @@ fn look_without_record(dir: &JobDir) -> Found {
 fn why_unfinished(not_done: &NotDone) -> String {
     match not_done {
         NotDone::Running => "it is running over there".to_owned(),
-        // Of a copy, nobody can tell.
+        // A copy of a store does not show whether the original is still running.
         NotDone::Unfinished { attempts } => {
             format!("attempt {attempts} has no record: it was running when it was copied, or was cut off")
         }
@@ -97,35 +97,35 @@ fn why_unfinished(not_done: &NotDone) -> String {
     }
 }
 
-/// What this store holds in `dir`, compared with the record in `brought`, and its own record.
-pub(super) fn hold(dir: &JobDir, brought: &Brought) -> (Held, Option<Side>) {
+/// Compares the content of `dir` in this store with `incoming`. Also returns this store's record.
+pub(super) fn compare(dir: &JobDir, incoming: &Incoming) -> (Existing, Option<Side>) {
     let record = dir.load_record();
     let side = record.as_ref().ok().and_then(Option::as_ref).map(|record| Side::of(record, dir));
     let held = match record {
-        Ok(Some(_)) if has_record(dir, &brought.bytes) => Held::Same,
-        Ok(Some(_)) if is_known_there(dir, brought) => Held::Earlier,
-        Ok(Some(record)) if record.outcome.is_success() => Held::Success,
-        Ok(Some(_)) => Held::Failure,
-        Ok(None) if is_bare(dir) => Held::Nothing,
-        Err(error) if error.is_newer() => Held::Newer,
-        Ok(None) | Err(_) => Held::NoResult,
+        Ok(Some(_)) if has_record(dir, &incoming.bytes) => Existing::Same,
+        Ok(Some(_)) if is_known_there(dir, incoming) => Existing::Earlier,
+        Ok(Some(record)) if record.outcome.is_success() => Existing::Success,
+        Ok(Some(_)) => Existing::Failure,
+        Ok(None) if is_bare(dir) => Existing::Nothing,
+        Err(error) if error.is_newer() => Existing::Newer,
+        Ok(None) | Err(_) => Existing::NoResult,
     };
     (held, side)
 }
 
-/// Whether the record in `dir` is one that a later attempt of the other store replaced.
-fn is_known_there(dir: &JobDir, brought: &Brought) -> bool {
-    read_regular(&dir.record(), FILE_LIMIT).is_ok_and(|ours| has_record(&brought.dir, &ours))
+/// Whether a later attempt of the other store has replaced the record in `dir`.
+fn is_known_there(dir: &JobDir, incoming: &Incoming) -> bool {
+    read_regular(&dir.record(), FILE_LIMIT).is_ok_and(|ours| has_record(&incoming.dir, &ours))
 }
 
-/// Whether a record in `dir` has these `bytes`: the current one, or one that a later attempt replaced.
+/// Whether a record in `dir` has these `bytes`: the current one, or one of an earlier attempt.
 fn has_record(dir: &JobDir, bytes: &[u8]) -> bool {
     let attempts = dir.attempts().unwrap_or_default();
     let mut paths = std::iter::once(dir.record()).chain(attempts.iter().map(|attempt| attempt.record()));
     paths.any(|path| read_regular(&path, FILE_LIMIT).is_ok_and(|found| found == bytes))
 }
 
-/// Whether nothing of worth is in `dir`: at most what is written before the first attempt. Also if it does not exist.
+/// Whether `dir` does not exist or has only files that are written before the first attempt.
 pub(super) fn is_bare(dir: &JobDir) -> bool {
     let entries = match fs::read_dir(dir.path()) {
         Err(error) => return error.kind() == io::ErrorKind::NotFound,
@@ -136,13 +136,14 @@ pub(super) fn is_bare(dir: &JobDir) -> bool {
     !has_attempts(dir) && names.all(|name| name.to_str().is_some_and(is_worthless))
 }
 
-/// Why nobody must touch what is in `dir`, where its lock does not tell or is not asked.
+/// Whether the last attempt in `dir` is running although its lock may be free: on another host, without working locks,
+/// or as processes that outlived their `orchestrate`.
 pub(super) fn is_at_work(dir: &JobDir) -> bool {
     let open = last_begun(dir).filter(|attempt| !attempt.record().exists());
     open.is_some_and(|attempt| runs_without_lock(dir, &attempt, &Survivors::of_system()))
 }
 
-/// Whether somebody holds the lock of the job in `dir`, or is at work beyond the reach of locks.
+/// Whether the job in `dir` is running: its lock is held, or [`is_at_work`].
 pub(super) fn is_busy(dir: &JobDir) -> bool {
     is_locked(dir) || is_at_work(dir)
 }

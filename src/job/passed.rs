@@ -1,5 +1,6 @@
-//! What a job's worker is told. The shipped worker is told every parameter that has an effect. An external worker is
-//! told what the matrix declares and the placeholders of its command, since nothing else is known about it.
+//! The parameters passed to a job's worker: [`Key::passed`]. The shipped worker gets every parameter that has an
+//! effect. An external worker gets the declared parameters and the placeholders of its command, since its other
+//! parameters are unknown.
 
 use super::{Key, PARAMETERS, ParamValue, Parameter, WorkerTemplate};
 
@@ -10,20 +11,21 @@ impl Key {
         self.params.contains_key(name) || self.worker.asks_for(name)
     }
 
-    /// The parameters that the worker is told, with their values. Those of [`PARAMETERS`] come first, in its order.
+    /// The parameters that are passed to the worker, with their values. Those of [`PARAMETERS`] come first, in its
+    /// order.
     ///
     /// They are compared with the settings that the worker reports. Parameters without an effect are left out: the
-    /// shipped worker is not told how to load images if it loads none.
-    pub fn told(&self) -> Vec<(String, ParamValue)> {
-        // Found once, not for each parameter.
+    /// shipped worker does not get parameters for loading images if it loads none.
+    pub fn passed(&self) -> Vec<(String, ParamValue)> {
+        // Computed once, not for each parameter.
         let asked = self.worker.placeholders();
-        let is_told = |parameter: &Parameter| match self.worker {
-            WorkerTemplate::Shipped => parameter.is_told(|other| self.param(other.name())),
+        let is_passed = |parameter: &Parameter| match self.worker {
+            WorkerTemplate::Shipped => parameter.has_effect(|other| self.param(other.name())),
             WorkerTemplate::Command(_) => {
                 self.params.contains_key(parameter.name()) || asked.contains(parameter.name())
             }
         };
-        let known = PARAMETERS.iter().filter(|known| is_told(known)).map(|known| known.name().to_owned());
+        let known = PARAMETERS.iter().filter(|known| is_passed(known)).map(|known| known.name().to_owned());
         let own = self.params.keys().filter(|name| super::parameter(name).is_none()).map(str::to_owned);
         known.chain(own).filter_map(|name| Some((name.clone(), self.asked(&name)?))).collect()
     }
@@ -45,8 +47,8 @@ mod tests {
         }
     }
 
-    fn told(key: &Key) -> String {
-        key.told().iter().map(|(name, value)| format!("{name}={value} ")).collect()
+    fn passed(key: &Key) -> String {
+        key.passed().iter().map(|(name, value)| format!("{name}={value} ")).collect()
     }
 
     #[test]
@@ -55,27 +57,27 @@ mod tests {
             &["train", "--lr={lr}", "{batch}", "{warmup}"],
             &[("lr", ParamValue::Float(Finite::new(0.1).unwrap())), ("seed", ParamValue::Int(0))],
         );
-        assert_eq!(told(&own), "warmup=10 seed=0 lr=0.1 ");
+        assert_eq!(passed(&own), "warmup=10 seed=0 lr=0.1 ");
         assert_eq!((own.param("iters"), own.param("warmup")), (None, Some(ParamValue::Int(10))));
         assert!(own.declares("seed") && own.declares("warmup") && !own.declares("iters"));
     }
 
     #[test]
-    fn an_external_worker_is_told_what_a_profiler_needs_if_it_asks_for_it() {
+    fn an_external_worker_gets_parameters_of_profilers_if_its_command_has_them() {
         let taking = key(&["train", "{iters}", "{nvtx}"], &[]);
-        let told_under_ncu = |key: &Key| told(&Key { kind: Kind::Ncu, ..key.clone() });
+        let passed_under_ncu = |key: &Key| passed(&Key { kind: Kind::Ncu, ..key.clone() });
         assert_eq!(
-            (told(&taking).as_str(), told_under_ncu(&taking).as_str()),
+            (passed(&taking).as_str(), passed_under_ncu(&taking).as_str()),
             ("iters=100 nvtx=false ", "iters=1 nvtx=true ")
         );
-        assert_eq!(told_under_ncu(&key(&["train"], &[])), "");
+        assert_eq!(passed_under_ncu(&key(&["train"], &[])), "");
     }
 
     #[test]
-    fn the_shipped_worker_is_told_every_parameter_that_has_an_effect() {
+    fn the_shipped_worker_gets_every_parameter_that_has_an_effect() {
         let names = |params: &[(&str, ParamValue)]| {
             let key = Key { worker: WorkerTemplate::Shipped, ..key(&[], params) };
-            key.told().into_iter().map(|(name, _)| name).collect::<Vec<_>>()
+            key.passed().into_iter().map(|(name, _)| name).collect::<Vec<_>>()
         };
         let all = |without: &[&str]| -> Vec<String> {
             let names = PARAMETERS.iter().map(|parameter| parameter.name());
@@ -88,7 +90,7 @@ mod tests {
         };
         let chosen = which(&|parameter| parameter.default_value().is_none());
         assert!(chosen.contains(&"threads"));
-        // Whether a parameter is told does not depend on the type of its value.
+        // Whether a parameter is passed does not depend on the type of its value.
         let choices: Vec<_> = chosen.iter().map(|name| (*name, ParamValue::Int(2))).collect();
         let with_choices = |others: &[_]| names(&[&choices[..], others].concat());
         assert_eq!(with_choices(std::slice::from_ref(&folder)), all(&[]));
@@ -103,7 +105,7 @@ mod tests {
 
     /// A row does not split by the parameters that differ in profiled jobs.
     #[test]
-    fn a_profiled_job_differs_in_what_splits_only_timing_runs() {
+    fn a_profiled_job_differs_in_parameters_that_split_only_timing_runs() {
         let timing = Key { worker: WorkerTemplate::Shipped, ..key(&[], &[]) };
         for &parameter in PARAMETERS {
             let name = parameter.name();
