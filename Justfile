@@ -46,7 +46,7 @@ test-python:
     else
         echo "test-python: .venv has no PyTorch for its Python, so what needs it is not tested" >&2
     fi
-    "$python" -B -m unittest discover -s python/tests
+    "$python" -B python/tests/parallel.py
 
 # Tests the page and the live pages in a headless Chromium: rules, sizes, keyboard, paper. Fetches playwright-core.
 test-page:

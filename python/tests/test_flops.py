@@ -363,7 +363,7 @@ class Windows(unittest.TestCase):
         loop += "        window.loss(train())\n"
         done, measurement, _ = measure(loop=loop)
         self.assertEqual((done.returncode, measurement["samples"]), (0, 12))
-        self.assertIn("an iteration behind the window failed: RuntimeError: out of memory", done.stderr)
+        self.assertIn("an iteration after the window failed: RuntimeError: out of memory", done.stderr)
         self.assertNotIn("counted_flops_per_sample", measurement["details"])
 
     def test_half_of_a_batch_in_a_custom_loop_is_found(self):

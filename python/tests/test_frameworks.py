@@ -277,7 +277,7 @@ class JaxOnAGpu(unittest.TestCase):
         # Memory after the window does not count.
         self.assertEqual(measurement["details"]["peak_device_allocated_bytes"], 4)
         precision = measurement["effective"]["precision"]
-        self.assertEqual("what it did shows precision" in done.stderr, said != precision)
+        self.assertEqual("but precision=" in done.stderr, said != precision)
         return precision, "precision" in measurement["details"]["repeated"]
 
     def test_rounded_products_are_not_fp32(self):

@@ -170,7 +170,7 @@ class ReadBack(unittest.TestCase):
         settings = measurement["effective"]
         self.assertEqual((settings["compile"], settings["channels_last"]), (False, False))
         self.assertIn("the script declares compile=True, but compile=False was read back", done.stderr)
-        self.assertIn("the script says channels_last=true", done.stderr)
+        self.assertIn("the script declares channels_last=true", done.stderr)
 
     def test_a_window_with_a_custom_loop_reads_the_same(self):
         loop = "train()\nwith worker.window(samples=12, **options) as window:\n"

@@ -373,7 +373,7 @@ class Refused(unittest.TestCase):
         script = "class Batch:\n    shape = (4,)\n"
         script += "with worker.window(batch=8, precision='fp32') as window:\n"
         script += "    for item in window.over([Batch(), Batch()]):\n        pass\n"
-        self.assert_refused(script, "the script says batch=8, but its data comes in batches of 4")
+        self.assert_refused(script, "the script declares batch=8, but its data comes in batches of 4")
 
     def test_variables_that_change_a_precision(self):
         script = "import orchestrate_worker as worker\nwith worker.window(batch=1, precision='fp32'):\n    pass\n"

@@ -163,7 +163,7 @@ def _refuse_contradiction_by_data(counted: Counted, claim: Claim) -> None:
         raise _differ(counts)
     for item in items:
         if item.samples is not None and all(math.prod(shape) < said for shape in item.shapes):
-            raise Unusable(f"the script says batch={said}, but its data comes in batches of {item.samples}")
+            raise Unusable(f"the script declares batch={said}, but its data comes in batches of {item.samples}")
 
 
 def _correct(sizes: Sizes, shown: Sequence[int], networks: Sequence[Entered], has_iterations: bool) -> None:
@@ -179,7 +179,7 @@ def _correct(sizes: Sizes, shown: Sequence[int], networks: Sequence[Entered], ha
         iters = sum(shown) // batch  # fewer of them
     samples = batch * iters
     if not has_iterations and samples != sum(shown):
-        raise Unusable(f"the script says samples={claimed}, but {sum(shown)} entered the network")
+        raise Unusable(f"the script declares samples={claimed}, but {sum(shown)} entered the network")
     sizes.batch, sizes.samples, sizes.iters = batch, samples, iters
     warn(
         f"{claimed} samples were claimed, but only {samples} entered the network: "
